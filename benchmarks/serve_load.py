@@ -202,9 +202,9 @@ def make_stable(database: Database) -> list[str]:
     content = (SHIPPED / f"{OP}__{TARGET}.json").read_bytes()
     document = json.loads(content)
     digest = artifacts.add(database, content, document, {"node": 1}, "load")
-    place = {"op": OP, "target": TARGET, "build": "3.6"}
+    place = {"op": OP, "target": TARGET, "build": "3.6", "stage": "stable", "digest": digest}
     with database.writing() as connection:
-        artifacts.put(connection, place, "stable", digest, "load", "load", "by hand")
+        artifacts.put(connection, **place, action="load", by="load", reason="by hand")
     return [str(shape) for shape in measured_shapes(parse_artifact(document), "graph")]
 
 

@@ -15,18 +15,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
+NEEDED = pytest.mark.skipif(
+    not any(map(shutil.which, NAMES)),
+    reason="there is no chromium; `apt-get install chromium` brings it",
+)
 SECONDS = 60
 """That chromium may take for one answer: the machine may be busy."""
-
-
-def chromium() -> str | None:
-    """The browser's path; None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Tab:
@@ -115,8 +116,7 @@ def tab(profile: Path) -> Iterator[Tab]:
         os.dup2(chromium_reads, 3)
         os.dup2(chromium_writes, 4)
 
-    path = chromium()
-    assert path is not None
+    path = next(filter(None, map(shutil.which, NAMES)))
     process = subprocess.Popen(
         [path, *FLAGS, f"--user-data-dir={profile}", "about:blank"], pass_fds=(3, 4),
         preexec_fn=at_3_and_4, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

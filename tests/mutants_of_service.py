@@ -97,7 +97,7 @@ SERVICE_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who has an artifact gets it again",
         "tftune/serve/api_artifacts.py",
-        "if digest is not None and _has(request, digest):",
+        "if _has(request, digest):",
         "if False:",
         f"{ARTIFACTS}::test_an_artifact_is_served_as_its_bytes_with_its_digest[sqlite]",
     ),

@@ -35,7 +35,7 @@ def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
             PROMISED,
             (
                 (number, one.times_us[0][1]),
-                *(pair for pair in one.times_us if _is_bsp(model, pair[0])),
+                *(pair for pair in one.times_us if model.configs[pair[0]].variant == "bsp"),
             ),
         )
         for one in model.known
@@ -56,7 +56,3 @@ def push_everywhere(artifact: Path, path: Path, shape: Shape) -> Path:
     }
     path.write_text(json.dumps(document | {"sha256": digest(document)}))
     return path
-
-
-def _is_bsp(model: object, number: int) -> bool:
-    return model.configs[number].variant == "bsp"  # type: ignore[attr-defined, no-any-return]

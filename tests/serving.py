@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,7 @@ import sqlalchemy as sa
 import uvicorn
 from fastapi.testclient import TestClient
 
+from tftune.db.row_files import row_lines
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.revision import installed
@@ -177,9 +178,7 @@ def trials(count: int = 5, run: str = "run-1", start: int = 0) -> list[Trial]:
 
 def lines(runs: Sequence[Run], rows: Sequence[Trial]) -> bytes:
     """As `tftune trials export` writes them."""
-    found: list[Mapping[str, Any]] = [{"run": asdict(run)} for run in runs]
-    found += [{"trial": trial.to_dict()} for trial in rows]
-    return b"".join(json.dumps(row, sort_keys=True).encode() + b"\n" for row in found)
+    return "".join(row_lines(runs, rows)).encode()
 
 
 def body(count: int = 5, name: str = "run-1", start: int = 0, packed: bool = False) -> bytes:

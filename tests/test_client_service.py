@@ -3,43 +3,39 @@ reports over HTTP."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_line import Tftune
-
-from tftune.db.store import Store
-
-if importlib.util.find_spec("tftune.serve") is None:
-    pytest.skip("the service is not part of this tree", allow_module_level=True)
-
 import serving
-from serving import OP, TARGET
+from command_line import Tftune
+from serving import OP, TARGET, Served
 
-import tftune as public
-from tftune.models.artifact import digest
+from tftune.cli.fleet_commands import send_report
+from tftune.client.push import node_name
+from tftune.db.drift import Moved
+from tftune.db.findings import Finding, Series, add
+from tftune.db.store import Store
+from tftune.models.artifact import digest, parse_artifact
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Any, str]]:
-    """A service on SQLite, and its address."""
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Served, str]]:
+    """A service on SQLite, and its address; an empty home folder, and a token for everything."""
     with (
         serving.opened("sqlite", tmp_path) as found,
         serving.live(found.settings, found.database) as url,
     ):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("TFTUNE_TOKEN", found.token("admin"))
         yield found, url
 
 
 def test_the_client_and_the_service_understand_each_other(
-    served: tuple[Any, str], tftune: Tftune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    served: tuple[Served, str], tftune: Tftune, tmp_path: Path
 ) -> None:
     service, url = served
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("TFTUNE_TOKEN", service.token("admin"))
     with Store.open(tmp_path / "r.db") as store:
         store.add_run(serving.run())
         for trial in serving.trials(7):
@@ -47,65 +43,54 @@ def test_the_client_and_the_service_understand_each_other(
     assert ": 7 stored by" in tftune(f"push --db r.db --url {url}").out
     assert "0 stored by" in tftune(f"push --again --db r.db --url {url}").out
 
-    made = serving.placed(service)
-    pull = f"pull {OP} --target {TARGET} --url {url} --stage candidate"
-    ran = tftune(pull)
-    assert ran.code == 0, ran.err
-    path = Path(ran.out.strip())
-    assert json.loads(path.read_text())["sha256"] == made and "unchanged" in tftune(pull).err
-    public_key = tftune("keys create release.pem").out.strip()
-    assert tftune(f"sign {path} --key release.pem --send --url {url}").code == 0
-    other = tmp_path / "other.toml"
-    other.write_text(f'cache = "{tmp_path}/fresh"\npublic_key = "{public_key}"\n')
-    assert "signature checked" in tftune(f"{pull} --config {other}").err
-    assert "unchanged" in tftune(f"{pull} --config {other}").err
-
-    shape = str(serving.SHAPE)
-    count = {"op": serving.SHAPE.op, "shape": shape, "mode": "graph", "calls": 3, "replays": 0}
-    capture = {"capture": 1, "shapes": [count | {"selections": 1}]}
-    (tmp_path / "shapes.json").write_text(json.dumps(capture))
+    count = {"op": serving.SHAPE.op, "shape": str(serving.SHAPE), "mode": "graph", "calls": 1}
+    document = {"capture": 1, "shapes": [count | {"replays": 2, "selections": 0}]}
+    process = {"host": "a", "pid": 7, "began": "2026-11-23T00:00:00+00:00"}
+    for name, more in (
+        ("", {}),
+        (".a-7-1", {"process": process}),
+        (".b-7-1", {"process": process}),
+    ):
+        (tmp_path / f"shapes{name}.json").write_text(json.dumps(document | more))
     ran = tftune(f"push --captured shapes.json --target {TARGET} --url {url}")
-    assert ran.code == 0, ran.err
-    found = service.get(f"/v1/captures/{serving.SHAPE.op}/{TARGET}").json()
-    assert found["shapes"][0]["runs"] == 3
+    assert ran.code == 0 and "3 captures are with" in ran.out
+    (found,) = service.get(f"/v1/captures/{serving.SHAPE.op}/{TARGET}").json()["shapes"]
+    assert found["counts"] == {"calls": 2, "replays": 4}, "the later one of a process counts"
+    with service.database.reading() as connection:
+        named = connection.exec_driver_sql("SELECT DISTINCT node FROM captures").scalars().all()
+    assert named == [node_name()]
 
 
 def test_a_new_artifact_replaces_a_kept_one_when_it_is_signed(
-    served: tuple[Any, str], tftune: Tftune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    served: tuple[Served, str], tftune: Tftune, tmp_path: Path
 ) -> None:
     """A client that pulled before the release was signed has the bytes, and still gets the
     signature."""
     service, url = served
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("TFTUNE_TOKEN", service.token("admin"))
     serving.placed(service)
     pull = f"pull {OP} --target {TARGET} --url {url} --stage candidate"
     path = tftune(pull).out.strip()
+    assert "unchanged" in tftune(pull).err
     public_key = tftune("keys create release.pem").out.strip()
-    ran = tftune(f"{pull} --public-key {public_key}")
+    (tmp_path / "pinned.toml").write_text(f'public_key = "{public_key}"\n')
+    pull += " --config pinned.toml"
+    ran = tftune(pull)
     assert ran.code == 2 and "it is not signed" in ran.err
     tftune(f"sign {path} --key release.pem --send --url {url}")
-    ran = tftune(f"{pull} --public-key {public_key}")
+    ran = tftune(pull)
     assert ran.code == 0 and "signature checked" in ran.err
     later = {"created": "2030-01-01T00:00:00+00:00"}
     document = {**serving.shipped(), **later}
     serving.placed(service, later)
-    ran = tftune(f"{pull} --public-key {public_key}")
+    ran = tftune(pull)
     assert ran.code == 1 and "it is not signed" in ran.err, "the last good one is kept"
     assert digest(document)[:12] not in ran.out
 
 
 def test_what_a_sentinel_and_a_verify_say_is_taken(
-    served: tuple[Any, str], tftune: Tftune, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    served: tuple[Served, str], tftune: Tftune, tmp_path: Path
 ) -> None:
-    from tftune.cli.fleet_commands import send_report
-    from tftune.db.drift import Moved
-    from tftune.db.findings import Finding, Series, add
-    from tftune.models.artifact import parse_artifact
-
     service, url = served
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("TFTUNE_TOKEN", service.token("admin"))
     with Store.open(tmp_path / "r.db") as store:
         store.add_run(serving.run())
         (trial,) = serving.trials(1)
@@ -122,6 +107,5 @@ def test_what_a_sentinel_and_a_verify_say_is_taken(
 
     made = serving.placed(service)
     artifact = parse_artifact(service.get(f"{serving.AT_REST}?stage=candidate").json())
-    checks = serving.report(made)["rows"]
-    send_report(url, artifact, {"triton": "3.6.0"}, checks)
-    assert artifact.digest == made and isinstance(public.__version__, str)
+    send_report(url, artifact, {"triton": "3.6.0"}, serving.report(made)["rows"])
+    assert artifact.digest == made

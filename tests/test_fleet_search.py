@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +18,14 @@ from command_line import OP, Tftune, refused
 
 from tftune.cli import fleet_search
 from tftune.cli.fleet_search import Dealer, Found, Job, Lost, apart, disagreement
+from tftune.cli.search_job import find
 from tftune.db.store import Store
+from tftune.db.target import Target
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
+from tftune.pipeline.bench_factory import find_target, make_bench
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.bench.node import NodeBench
 from tftune.tuner.bench.rounds import Rounds
@@ -112,10 +116,6 @@ def outcomes(trials: list[Trial]) -> list[tuple[Any, ...]]:
 
 def one_node(shape: Shape, path: Path) -> list[Trial]:
     """The rows of a search of this shape alone, by the code of `tftune search`."""
-    from tftune.cli.search_job import find
-    from tftune.kernels.core.registry import operation
-    from tftune.pipeline.bench_factory import find_target, make_bench
-
     with Store.open(path) as store:
         bench = make_bench("model", operation(OP), find_target("model", "mi300x8"), [shape], store)
         find(OP, [shape], ("graph",), bench, store, None, OPTIONS)
@@ -220,60 +220,53 @@ def one_by_one(job: Job, shapes: Sequence[Shape], folder: Path) -> list[Trial]:
     return found
 
 
-@pytest.mark.drill
-def test_nodes_of_emulated_ranks_try_what_one_node_tries(cluster: Any, tmp_path: Path) -> None:
+def with_one_lost(
+    cluster: Any, shapes: Sequence[Shape], target: Target, after: str, folder: Path, **job: Any
+) -> tuple[list[Trial], list[Trial], list[str]]:
+    """The rows of a search on the nodes, of which one is killed once `after` is told; those of one
+    node; and what was told."""
     from tftune.cli.ray_nodes import search
 
     told: list[str] = []
-    with Store.open(tmp_path / "fleet.db") as store:
+    with Store.open(folder / "fleet.db") as store:
         rows = fleet_search.packed_rows(store, OP)
-        target = killed.EMULATED
-        job = Job(OP, target.name, "ranks", ("graph",), EVERY, None, rows, on_emulated_ranks)
-        killer = lose_one(cluster, told, "3 nodes agree")  # each begins its one shape then
+        asked = Job(OP, target.name, modes=("graph",), budget_s=None, rows=rows, **job)
+        killer = lose_one(cluster, told, after)
         began = time.monotonic()
-        lines = search(cluster.address, job, SMALL, store, target, told.append)
+        lines = search(cluster.address, asked, shapes, store, target, told.append)
         took_s = time.monotonic() - began
         killer.join()
         trials = store.trials()
-    assert [line.shape for line in lines] == SMALL
+    assert [line.shape for line in lines] == list(shapes)
     assert sum("is lost" in said for said in told) >= 1, told
+    assert len({trial.run for trial in trials}) == len(shapes), "each shape was done once"
     began = time.monotonic()
-    alone = one_by_one(job, SMALL, tmp_path)
+    alone = one_by_one(asked, shapes, folder)
     alone_s = time.monotonic() - began
+    print(f"RESULT fleet {asked.on=} {alone_s=:.1f} {took_s=:.1f} cores={os.cpu_count()}")
+    return trials, alone, told
+
+
+@pytest.mark.drill
+def test_nodes_of_emulated_ranks_try_what_one_node_tries(cluster: Any, tmp_path: Path) -> None:
+    after = "3 nodes agree"  # each begins its one shape then
+    trials, alone, _ = with_one_lost(
+        cluster, SMALL, killed.EMULATED, after, tmp_path, on="ranks", options=EVERY,
+        bench=on_emulated_ranks,
+    )  # fmt: skip
     assert kinds(trials) == kinds(alone) and len(kinds(alone)) >= 4 * len(SMALL)
-    assert len({trial.run for trial in trials}) == len(SMALL), "each shape was done once"
-    print(f"RESULT fleet_ranks {alone_s=:.1f} {took_s=:.1f} cores={os.cpu_count()}")
 
 
 @pytest.mark.drill
 def test_three_nodes_of_which_one_is_killed_find_what_one_finds(
-    cluster: Any, tmp_path: Path, record_property: Callable[[str, object], None]
+    cluster: Any, tmp_path: Path
 ) -> None:
-    from tftune.cli.ray_nodes import search
-    from tftune.pipeline.bench_factory import find_target
-
-    options = OPTIONS | {"effort": "quick"}
-    told: list[str] = []
-    with Store.open(tmp_path / "fleet.db") as store:
-        rows = fleet_search.packed_rows(store, OP)
-        job = Job(OP, "mi300x8", "model", ("graph",), options, None, rows)
-        killer = lose_one(cluster, told, "1 of")
-        target = find_target("model", "mi300x8")
-        began = time.monotonic()
-        lines = search(cluster.address, job, SHAPES, store, target, told.append)
-        took_s = time.monotonic() - began
-        killer.join()
-        trials = store.trials()
-    assert [line.shape for line in lines] == SHAPES
-    assert sum("is lost" in said for said in told) >= 1, told
+    trials, alone, told = with_one_lost(
+        cluster, SHAPES, find_target("model", "mi300x8"), "1 of", tmp_path, on="model",
+        options=OPTIONS | {"effort": "quick"},
+    )  # fmt: skip
     assert any(said.startswith("3 nodes agree within 0.0%") for said in told), told
-    began = time.monotonic()
-    alone = one_by_one(job, SHAPES, tmp_path)
-    alone_s = time.monotonic() - began
     assert outcomes(trials) == outcomes(alone)
-    assert len({trial.run for trial in trials}) == len(SHAPES), "each shape was done once"
-    record_property("speed", f"{alone_s:.1f} s on one node, {took_s:.1f} s on three, one killed")
-    print(f"RESULT fleet {alone_s=:.1f} {took_s=:.1f} cores={os.cpu_count()}", *told, sep="\n")
 
 
 def test_a_cluster_that_does_not_answer_is_named_and_given_up(

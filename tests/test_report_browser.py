@@ -9,16 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from browser import Tab, chromium, tab
+from browser import NEEDED, Tab, tab
 from test_report import mode, model, page, rows, timed
 
 from tftune.db.store import read_rows
 from tftune.models.tree.tree import Leaf, Node, Split
 from tftune.report.report import Page, write
 
-pytestmark = pytest.mark.skipif(
-    chromium() is None, reason="there is no chromium; `apt-get install chromium` brings it"
-)
+pytestmark = NEEDED
 WIDTHS = (1400, 800, 400)
 LEAST_CONTRAST = 4.5
 """Of text: WCAG 2.2, success criterion 1.4.3."""

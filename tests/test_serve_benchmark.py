@@ -23,6 +23,12 @@ SHAPE = AllGatherGemm(64, 512, 1024, 2, **serve.LAYOUT)
 OTHER = replace(SHAPE, m=128)
 
 
+def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The benchmark on emulated ranks."""
+    command = [sys.executable, serve.__file__, "--cpu", *words]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def row(selected: float, bsp: float, **changes: Any) -> serve.Row:
     noise = (0.99, 1.0, 1.01) * 3
     base = {"selected": selected, "gather": bsp, "gather_registered": 1.5 * bsp}
@@ -92,14 +98,12 @@ def test_the_best_known_is_the_newest_final_row_of_the_best_config(path: Path) -
     assert serve.best_known(None, [SHAPE]) == {}
 
 
-def test_two_tiny_shapes_before_and_after_a_warm_up(root: Path, tmp_path: Path) -> None:
+def test_two_tiny_shapes_before_and_after_a_warm_up(tmp_path: Path) -> None:
     out, rows = tmp_path / "out.jsonl", tmp_path / "rows.jsonl"
-    words = [
-        "--world", "2", "--cpu", "--warm-up", "--shapes", "m=8,n=48,k=64;m=24,n=40,k=72",
+    done = ran(
+        "--world", "2", "--warm-up", "--shapes", "m=8,n=48,k=64;m=24,n=40,k=72",
         "--seconds", "110", "--out", out, "--rows", rows,
-    ]  # fmt: skip
-    command = [sys.executable, root / "benchmarks/serve.py", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     assert [line.split()[5:7] for line in results] == [
@@ -114,23 +118,23 @@ def test_two_tiny_shapes_before_and_after_a_warm_up(root: Path, tmp_path: Path) 
     assert {trial.stage for trial in read_rows(rows)[1]} == {"warm_up"}
 
 
-def test_no_shape_is_begun_when_the_time_is_nearly_over(root: Path, tmp_path: Path) -> None:
-    words = ["--world", "1", "--cpu", "--shapes", "m=8,n=48,k=64", "--until", "1"]
-    command = [sys.executable, root / "benchmarks/serve.py", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+def test_no_shape_is_begun_when_the_time_is_nearly_over() -> None:
+    done = ran("--world", "1", "--shapes", "m=8,n=48,k=64", "--until", "1")
     assert done.returncode == 0, done.stderr
     assert "the time is nearly over after 0 shapes" in done.stdout
     assert "RESULT" not in done.stdout
 
 
-def test_a_wrong_shape_is_refused(root: Path) -> None:
-    for words, sentence in (
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
         (["--shapes", "m=7,n=48,k=64"], "m=7 must be divisible by world=2"),
         ([], "one of the arguments --shapes --random is required"),
-    ):
-        command = [sys.executable, root / "benchmarks/serve.py", "--cpu", *words]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 2 and sentence in done.stderr
+    ],
+)
+def test_a_wrong_shape_is_refused(words: list[str], sentence: str) -> None:
+    done = ran(*words)
+    assert done.returncode == 2 and sentence in done.stderr
 
 
 def test_ranks_that_hang_or_fail_are_ended(tmp_path: Path) -> None:

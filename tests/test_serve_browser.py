@@ -10,22 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Tab, chromium, tab
+from browser import NEEDED, Tab, tab
 from serving import live, opened
 from test_report_browser import BEYOND, CLIPPED, OUTSIDE, OVERLAPPING, SHARED
 from test_serve_pages import EXPECTED, addresses, filled
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.skipif(
-        chromium() is None, reason="there is no chromium; `apt-get install chromium` brings it"
-    ),
-]
+pytestmark = [pytest.mark.thorough, NEEDED]
 WIDTHS = (1400, 400)
 RULES = """axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})
   .then((found) => found.violations.map((each) => each.id + ': '
     + each.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(' | ')))"""
-PAGES = [*EXPECTED]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,7 @@ def shown(browser: Tab, site: dict[str, str], name: str, width: int, dark: bool 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_nothing_leaves_the_page(browser: Tab, site: dict[str, str], name: str, width: int) -> None:
     shown(browser, site, name, width)
     for what in (BEYOND, CLIPPED, OUTSIDE, OVERLAPPING):
@@ -80,7 +74,7 @@ def test_nothing_leaves_the_page(browser: Tab, site: dict[str, str], name: str, 
     assert browser.ask("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_the_console_is_silent(browser: Tab, site: dict[str, str], name: str) -> None:
     """A policy that blocked something would say so there."""
     shown(browser, site, name, 1400)
@@ -89,7 +83,7 @@ def test_the_console_is_silent(browser: Tab, site: dict[str, str], name: str) ->
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_axe_objects_to_nothing(
     browser: Tab, site: dict[str, str], axe: str, name: str, dark: bool
 ) -> None:

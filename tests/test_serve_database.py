@@ -4,7 +4,7 @@ in one sentence."""
 from __future__ import annotations
 
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,20 +39,9 @@ def test_opening_again_changes_nothing(served: Served) -> None:
 
 
 def test_services_that_start_at_once_migrate_once(tmp_path: Path) -> None:
-    place, failed = str(tmp_path / "t.db"), list[BaseException]()
-
-    def start() -> None:
-        try:
-            Database.open(place).close()
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=start) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    with ThreadPoolExecutor(6) as pool:
+        for database in pool.map(Database.open, [str(tmp_path / "t.db")] * 6):
+            database.close()
 
 
 def test_what_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from serving import OP, TARGET, Served, body, placed
-from test_serve_artifacts import AT, make_stable
+from test_serve_artifacts import make_stable
 
-from tftune.models.artifact import parse_artifact
+from tftune.db.trial import shape_of
 from tftune.models.selector import Selector
 from tftune.serve import artifacts
 from tftune.verify import measured_shapes
@@ -32,8 +32,6 @@ def test_selections_are_those_of_the_artifact(served: Served) -> None:
     made, shapes = stable(served)
     found = served.post("/v1/select", "read", json=asked([*shapes[:20], UNMEASURED])).json()
     selector = Selector(artifacts.parsed(served.database, made, OP, TARGET))
-    from tftune.db.trial import shape_of
-
     for text, answer in zip([*shapes[:20], UNMEASURED], found, strict=True):
         mine = selector.select(shape_of(OP, text), "graph").to_dict()
         assert {name: answer[name] for name in mine} == mine
@@ -111,13 +109,6 @@ def test_a_finding_is_opened_once_acknowledged_and_closed(served: Served) -> Non
     assert (found["text"], found["node"], found["by"]) == ("5 % slower", "node-1", "test admin")
     assert served.get("/v1/findings?state=open").json() == []
     assert served.post("/v1/findings/none/close").status_code == 404
-
-
-def test_a_process_that_selects_needs_nothing_of_the_service(served: Served) -> None:
-    """The artifact that is served loads as any other one."""
-    stable(served)
-    found = served.get(AT)
-    assert Selector(parse_artifact(found.json())).artifacts[OP].target.name == TARGET
 
 
 @pytest.mark.parametrize("change", [

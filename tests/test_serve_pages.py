@@ -145,14 +145,6 @@ def test_pages_need_a_token_and_a_browser_asks_for_it(served: Served) -> None:
         assert served.get("/", None, headers={"authorization": bad}).status_code == 401
 
 
-def test_a_browser_s_password_changes_nothing(served: Served) -> None:
-    """Basic credentials go along with what another site makes a browser send."""
-    word = base64.b64encode(f"me:{served.token('admin')}".encode()).decode()
-    headers = {"authorization": f"Basic {word}"}
-    answer = served.post("/v1/artifacts/x/y/rollback", None, headers=headers)
-    assert answer.status_code == 401
-
-
 def test_a_page_of_a_folder_is_no_page(served: Served, tmp_path: Path) -> None:
     outside = link("/artifact", op="../..", target="../..", digest="../../etc/passwd")
     for path in (

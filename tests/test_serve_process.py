@@ -9,8 +9,8 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -111,16 +111,15 @@ def test_the_load_is_answered(kind: str, tmp_path: Path) -> None:
         serve_load.running(place, tmp_path) as (server, database, token),
     ):
         shapes = serve_load.make_stable(database)
-        pushed: list[float] = []
         given = list(serve_load.chunks(4, "load"))
-        pusher = threading.Thread(
-            target=lambda: pushed.append(serve_load.push_rows(server.port, token, given))
+        with ThreadPoolExecutor(1) as pool:
+            pushed = pool.submit(serve_load.push_rows, server.port, token, given)
+            selected = serve_load.selections(server.port, token, shapes, 10, 1.0)
+            whole, known = serve_load.downloads(server.port, token, 0.5)
+        assert (
+            pushed.result() > 0
+            and len(set(serve_load.stored_ids(database))) == 4 * serve_load.CHUNK
         )
-        pusher.start()
-        selected = serve_load.selections(server.port, token, shapes, 10, 1.0)
-        whole, known = serve_load.downloads(server.port, token, 0.5)
-        pusher.join()
-        assert pushed[0] > 0 and len(set(serve_load.stored_ids(database))) == 4 * serve_load.CHUNK
         assert all(each.seconds for each in (selected, whole, known))
 
 

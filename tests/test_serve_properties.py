@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serving import OP, TARGET, Served, body, opened, placed, report
+from test_serve_artifacts import make_stable
 
 DIGESTS = st.sampled_from(["0" * 64, "digest"])
 WORDS = st.one_of(
@@ -81,32 +82,20 @@ def queries(draw: Any) -> dict[str, str]:
 PAGES = ("/", "/operation", "/artifacts", "/artifact", "/shape", "/findings", "/nodes", "/api")
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str, list[Any]]]:
-    """A service with something in each table, a digest that it has, and its routes."""
-    with opened("sqlite", tmp_path_factory.mktemp("any")) as served:
-        yield _filled(served)
-
-
-@pytest.fixture(scope="module")
-def on_postgresql(
-    tmp_path_factory: pytest.TempPathFactory,
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
+)
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Served, str, list[Any]]]:
-    with opened("postgresql", tmp_path_factory.mktemp("any")) as served:
-        yield _filled(served)
-
-
-def _filled(served: Served) -> tuple[Served, str, list[Any]]:
-    served.push(body(3))
-    made = placed(served)
-    promotion = {"digest": made, "stage": "canary"}
-    served.post(f"/v1/artifacts/{OP}/{TARGET}/promote", json=promotion)
-    served.post("/v1/reports", json=report(made))
-    served.post(f"/v1/artifacts/{OP}/{TARGET}/promote", json={**promotion, "stage": "stable"})
-    app: Any = served.client.app
-    paths = app.openapi()["paths"]
-    routes = [(method.upper(), path) for path, of in paths.items() for method in of]
-    return served, made, routes + [("GET", path) for path in PAGES]
+    """A service with something in each table, a digest that it has, and its routes."""
+    with opened(request.param, tmp_path_factory.mktemp("any")) as served:
+        served.push(body(3))
+        made = placed(served)
+        make_stable(served, made)
+        paths = served.client.app.openapi()["paths"]  # type: ignore[attr-defined]
+        routes = [(method.upper(), path) for path, of in paths.items() for method in of]
+        yield served, made, routes + [("GET", path) for path in PAGES]
 
 
 def hold(filled: tuple[Served, str, list[Any]], data: Any) -> None:
@@ -144,10 +133,12 @@ def hold(filled: tuple[Served, str, list[Any]], data: Any) -> None:
         assert isinstance(answer.json()["detail"], str)
 
 
-MANY = settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+FEW, MANY = (
+    settings(max_examples=count, suppress_health_check=list(HealthCheck)) for count in (120, 1500)
+)
 
 
-@settings(max_examples=120, suppress_health_check=list(HealthCheck))
+@FEW
 @given(data=st.data())
 def test_no_request_is_an_error_of_the_service(
     filled: tuple[Served, str, list[Any]], data: Any
@@ -160,15 +151,6 @@ def test_no_request_is_an_error_of_the_service(
 @given(data=st.data())
 def test_no_request_of_many_is_an_error(filled: tuple[Served, str, list[Any]], data: Any) -> None:
     hold(filled, data)
-
-
-@pytest.mark.thorough
-@MANY
-@given(data=st.data())
-def test_no_request_is_an_error_on_postgresql(
-    on_postgresql: tuple[Served, str, list[Any]], data: Any
-) -> None:
-    hold(on_postgresql, data)
 
 
 ROWS = body(3).splitlines()
@@ -190,7 +172,7 @@ def changed(data: Any) -> bytes:
     return data.draw(st.sampled_from([text, text[:cut], text[:cut] + b"\xff" + text[cut:]]))
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@FEW
 @given(data=st.data())
 def test_no_upload_is_an_error_of_the_service(
     filled: tuple[Served, str, list[Any]], data: Any
@@ -201,10 +183,8 @@ def test_no_upload_is_an_error_of_the_service(
 @pytest.mark.thorough
 @MANY
 @given(data=st.data())
-def test_no_upload_is_an_error_on_postgresql(
-    on_postgresql: tuple[Served, str, list[Any]], data: Any
-) -> None:
-    assert on_postgresql[0].push(changed(data)).status_code in (200, 409, 422)
+def test_no_upload_of_many_is_an_error(filled: tuple[Served, str, list[Any]], data: Any) -> None:
+    assert filled[0].push(changed(data)).status_code in (200, 409, 422)
 
 
 def test_a_planted_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
-from serving import AT_REST, Served, body, live, opened, placed
+from serving import ROOT, Served, body, live, opened
 
 from tftune.serve.settings import MB, Limits
 
@@ -205,48 +205,7 @@ def test_a_thousand_clients_are_bounded(site: Site) -> None:
         time.sleep(0.1)
 
 
-def test_a_replayed_upload_changes_nothing(site: Site) -> None:
-    text = body(4, "run-replayed")
-    head = site.head("/v1/rows", f"content-length: {len(text)}", scopes="rows")
-    answers = [site.answer(head, text)[1].rpartition("\r\n")[2] for _ in range(3)]
-    assert answers == ['{"stored":4,"known":0}', *['{"stored":0,"known":4}'] * 2]
-
-
-def test_a_forged_digest_names_nothing(served: Served) -> None:
-    made = placed(served)
-    forged = made[:-1] + ("0" if made[-1] != "0" else "1")
-    for path, given in (
-        ("promote", {"digest": forged, "stage": "canary"}),
-        ("signature", {"digest": forged, "signature": "A" * 86 + "=="}),
-    ):
-        assert served.post(f"{AT_REST}/{path}", json=given).status_code == 404
-    found = served.get(f"{AT_REST}?stage=candidate", headers={"if-none-match": f'"{forged}"'})
-    assert found.status_code == 200 and found.headers["x-tftune-digest"] == made
-
-
-def test_a_forged_signature_is_refused_by_who_pinned_the_key(served: Served) -> None:
-    """The service keeps what it is given, since it has no key; a client checks."""
-    import base64
-
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    made = placed(served)
-    key, other = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-    content = served.get(f"{AT_REST}?stage=candidate").content
-    forged = base64.b64encode(other.sign(content)).decode()
-    given = {"digest": made, "signature": forged}
-    assert served.post(f"{AT_REST}/signature", json=given).status_code == 200
-    found = served.get(f"{AT_REST}?stage=candidate")
-    with pytest.raises(InvalidSignature):
-        key.public_key().verify(
-            base64.b64decode(found.headers["x-tftune-signature"]), found.content
-        )
-
-
 def test_nothing_of_the_service_unpickles() -> None:
-    from serving import ROOT
-
     for path in (ROOT / "tftune/serve").rglob("*.py"):
         text = path.read_text()
         assert not any(word in text for word in ("pickle", "marshal", "shelve", "eval(", "exec("))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tftune.db.store import Store
-from tftune.db.trial import Measurement
+from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -177,41 +178,41 @@ def disagreement(times: Mapping[str, Times]) -> Iterator[str]:
 
 
 def search_shape(job: Job, shape: Shape, node: str) -> Found:
-    """Search one shape here, in a database of its own that begins with the driver's rows."""
-    from contextlib import closing
-
+    """Search one shape here; the driver tells of whole shapes, so that nothing says more."""
     from tftune.cli.search_job import find
 
-    with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
-        _fill(store, job.rows, Path(folder))
+    with _bench_here(job, [shape]) as (store, bench):
         before = {trial.id for trial in store.trials(op=job.op, condition=None)}
-        with closing(job.bench(job, [shape], store)) as bench:
-            lines = find(job.op, [shape], job.modes, bench, store, None, job.options, job.budget_s)
+        lines = find(job.op, [shape], job.modes, bench, store, None, job.options, job.budget_s)
         new = [trial for trial in store.trials(op=job.op, condition=None) if trial.id not in before]
-        rows = _packed(store, new, Path(folder))
-    return Found(node, shape, rows, tuple(lines))
+        return Found(node, shape, _packed(store, new), tuple(lines))
 
 
 def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
     """Times of BSP and of a few default configs of these shapes here: what nodes are compared
     by."""
-    from contextlib import closing
-
     from tftune.models.selector import fallback
 
     space = operation(job.op).space
     found: dict[str, float] = {}
-    with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
-        _fill(store, job.rows, Path(folder))
-        with closing(job.bench(job, shapes, store)) as bench:
-            for shape in shapes:
-                bsp = fallback(shape, bench.target)
-                for config in (bsp, *_defaults(space, shape, bench.target)):
-                    baseline = None if config == bsp else bsp
-                    outcome = bench.measure(shape, config, job.modes[0], baseline)
-                    if isinstance(outcome, Measurement):
-                        found[f"{shape} {job.modes[0]} {config}"] = outcome.median_us
+    with _bench_here(job, shapes) as (_, bench):
+        for shape in shapes:
+            bsp = fallback(shape, bench.target)
+            for config in (bsp, *_defaults(space, shape, bench.target)):
+                baseline = None if config == bsp else bsp
+                outcome = bench.measure(shape, config, job.modes[0], baseline)
+                if isinstance(outcome, Measurement):
+                    found[f"{shape} {job.modes[0]} {config}"] = outcome.median_us
     return found
+
+
+@contextmanager
+def _bench_here(job: Job, shapes: Sequence[Shape]) -> Iterator[tuple[Store, Bench]]:
+    """A database that begins with the driver's rows, and the job's bench over it."""
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
+        take_rows(store, job.rows)
+        with closing(job.bench(job, shapes, store)) as bench:
+            yield store, bench
 
 
 def _defaults(space: Any, shape: Shape, target: Any) -> list[Config]:
@@ -228,28 +229,22 @@ def _defaults(space: Any, shape: Shape, target: Any) -> list[Config]:
 
 def packed_rows(store: Store, op: str) -> bytes:
     """All rows of an operation in a database, as a job carries them."""
-    with TemporaryDirectory() as folder:
-        return _packed(store, store.trials(op=op, condition=None), Path(folder))
+    return _packed(store, store.trials(op=op, condition=None))
 
 
 def take_rows(store: Store, rows: bytes) -> tuple[int, int]:
-    """Store what a node sent, all of it or none; returns trials (added, already there)."""
+    """Store what came packed, all of it or none; returns trials (added, already there)."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl.xz"
         path.write_bytes(rows)
         return store.import_rows(path)
 
 
-def _packed(store: Store, trials: Sequence[Any], folder: Path) -> bytes:
+def _packed(store: Store, trials: Sequence[Trial]) -> bytes:
     from tftune.db.row_files import write_rows
 
-    path = folder / "packed.jsonl.xz"
     named = {trial.run for trial in trials}
-    write_rows(path, [run for run in store.runs() if run.id in named], trials)
-    return path.read_bytes()
-
-
-def _fill(store: Store, rows: bytes, folder: Path) -> None:
-    path = folder / "given.jsonl.xz"
-    path.write_bytes(rows)
-    store.import_rows(path)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl.xz"
+        write_rows(path, [run for run in store.runs() if run.id in named], trials)
+        return path.read_bytes()

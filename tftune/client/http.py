@@ -19,7 +19,7 @@ from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tftune.client.wait import LIMIT_S, bounded
 
@@ -73,11 +73,7 @@ Send = Callable[[Request, float], Any]
 
 
 def _send(request: Request, timeout_s: float) -> Any:
-    return _opener().open(request, timeout=timeout_s)
-
-
-def _opener() -> OpenerDirector:
-    return build_opener(_NoRedirects())
+    return build_opener(_NoRedirects()).open(request, timeout=timeout_s)
 
 
 @dataclass(frozen=True)
@@ -132,10 +128,12 @@ class Service:
         return self.post(*path, body=body, headers={"Content-Type": "application/json"}).json()
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
-        failures = [f"{self.url}{path} does not answer"]
+        given = {**headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
+        request = Request(f"{self.url}{path}", data=body, headers=given, method=method)
+        failures = [f"{request.full_url} does not answer"]
         try:
             return bounded(
-                lambda: self._repeated(method, path, body, headers, failures),
+                lambda: self._repeated(request, failures),
                 lambda: f"{self.url} ({failures[-1]})",
                 self.limit_s,
             )
@@ -145,25 +143,18 @@ class Service:
                 f"{self.url}/healthz`, then try again"
             ) from error
 
-    def _repeated(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        failures: list[str],
-    ) -> Reply:
+    def _repeated(self, request: Request, failures: list[str]) -> Reply:
         """The reply; `failures` grows by the cause of each repetition. Raises TimeoutError where
         the next one would begin too late."""
         end, longest_s = self.clock() + self.limit_s, FIRST_PAUSE_S
         while True:
             try:
-                return self._once(method, path, body, headers, end - self.clock())
+                return self._once(request, end - self.clock())
             except HTTPError as error:
                 with error:
                     if error.code == 304:
                         return Reply(304, _lower(error.headers), b"")
-                    failures.append(_refusal(self.url, path, error))
+                    failures.append(_refusal(request.full_url, error))
                     if error.code not in TRANSIENT:
                         raise ServiceError(failures[-1], error.code) from error
                     asked_s = _retry_after_s(error.headers)
@@ -178,23 +169,12 @@ class Service:
                 raise TimeoutError
             self.sleep(pause_s)
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        timeout_s: float,
-    ) -> Reply:
-        given = dict(headers)
-        if self.token:
-            given["Authorization"] = f"Bearer {self.token}"
-        request = Request(f"{self.url}{path}", data=body, headers=given, method=method)
+    def _once(self, request: Request, timeout_s: float) -> Reply:
         with self.send(request, timeout_s) as answer:
             content = answer.read(LARGEST_REPLY + 1)
             if len(content) > LARGEST_REPLY:
                 raise ServiceError(
-                    f"{self.url}{path} answers with more than {LARGEST_REPLY:,} bytes, the most "
+                    f"{request.full_url} answers with more than {LARGEST_REPLY:,} bytes, the most "
                     "that is read"
                 )
             return Reply(answer.status, _lower(answer.headers), content)
@@ -230,7 +210,7 @@ def _why_for_good(reason: object) -> str | None:
     return None
 
 
-def _refusal(url: str, path: str, error: HTTPError) -> str:
+def _refusal(url: str, error: HTTPError) -> str:
     """What the service says of a refusal, as a sentence."""
     body = error.read(4096).decode(errors="replace")
     try:
@@ -243,4 +223,4 @@ def _refusal(url: str, path: str, error: HTTPError) -> str:
         403: "; the token's scopes do not cover this",
     }.get(error.code, "")
     told = " ".join("".join(c if c.isprintable() else " " for c in detail).split())
-    return f"{url}{path} answered {error.code}: {told[:300] or error.reason}{next_step}"
+    return f"{url} answered {error.code}: {told[:300] or error.reason}{next_step}"

@@ -53,8 +53,8 @@ def push(
 
     Raises ServiceError where a chunk is refused or cannot be sent; the chunks before it are there.
     """
-    done = Acknowledged(service_folder(cache, service.url) / "pushed.txt")
-    before = set() if again else done.read()
+    acknowledged = service_folder(cache, service.url) / "pushed.txt"
+    before = set() if again else _acknowledged(acknowledged)
     pushed = Pushed(len(trials))
     for count, content in chunks(runs, trials):
         name = sha256(content).hexdigest()
@@ -62,7 +62,7 @@ def push(
             pushed = replace(pushed, skipped=pushed.skipped + count)
         else:
             stored, known = _sent(service, content)
-            done.add(name)
+            _acknowledge(acknowledged, name)
             pushed = replace(
                 pushed,
                 sent=pushed.sent + count,
@@ -108,21 +108,17 @@ def node_name() -> str:
     return "".join(c for c in name if c.isascii() and (c.isalnum() or c in "._-"))[:63] or "unnamed"
 
 
-class Acknowledged:
-    """The digests of chunks that a service has, a line each, in a file that only grows."""
+def _acknowledged(path: Path) -> set[str]:
+    """The digests of chunks that a service has, a line each. A last line that was cut off is no
+    digest, and its chunk is sent again."""
+    try:
+        return {line for line in path.read_text().splitlines() if len(line) == 64}
+    except FileNotFoundError:
+        return set()
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
-    def read(self) -> set[str]:
-        """A last line that was cut off is no digest, and its chunk is sent again."""
-        try:
-            return {line for line in self.path.read_text().splitlines() if len(line) == 64}
-        except FileNotFoundError:
-            return set()
-
-    def add(self, digest: str) -> None:
-        """Written in one piece: two pushes at once may append to one file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a") as file:
-            file.write(f"{digest}\n")
+def _acknowledge(path: Path, digest: str) -> None:
+    """Written in one piece: two pushes at once may append to one file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a") as file:
+        file.write(f"{digest}\n")

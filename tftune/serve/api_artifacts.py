@@ -30,13 +30,14 @@ def get_artifact(
     has it."""
     database = service_of(request).database
     digest = artifacts.digest_at(database, op, target, stage, build)
-    if digest is not None and _has(request, digest):
-        return Response(status_code=304, headers={"etag": f'"{digest}"'})
-    found = artifacts.served(database, op, target, stage, build)
-    headers = {"etag": f'"{found.digest}"', "x-tftune-digest": found.digest}
-    if found.signature is not None:
-        headers["x-tftune-signature"] = found.signature
-    return Response(found.content, media_type="application/json", headers=headers)
+    headers = {"etag": f'"{digest}"'}
+    if _has(request, digest):
+        return Response(status_code=304, headers=headers)
+    content, signature = artifacts.stored(database, digest)
+    headers["x-tftune-digest"] = digest
+    if signature is not None:
+        headers["x-tftune-signature"] = signature
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def _has(request: Request, digest: str) -> bool:
@@ -116,7 +117,8 @@ def select(request: Request, body: bodies.Ask) -> Response:
     service = service_of(request)
     if len(body.shapes) > (most := service.settings.limits.shapes):
         raise Refusal(413, f"{len(body.shapes):,} shapes were asked for, and {most:,} are allowed")
-    selector = service.selectors.at(body.op, body.target, body.stage, body.build)
+    database = service.database
+    selector = selection.selector_at(database, body.op, body.target, body.stage, body.build)
     shapes = selection.parsed_shapes(body.op, body.shapes)
     found = selection.answers(selector, shapes, body.mode)
     for source, count in Counter(each["source"] for each in found).items():

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 
@@ -34,12 +33,11 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        worker = Worker(database, settings.db) if settings.builds else None
-        if worker is not None:
+        worker = Worker(database, settings.db)
+        if settings.builds:
             worker.start()
         yield
-        if worker is not None:
-            worker.stop()
+        worker.stop()
         say("stopped")
 
     guard = Middleware(Guard, limits=settings.limits, metrics=service.metrics)
@@ -58,7 +56,6 @@ def create_app(settings: Settings, database: Database) -> FastAPI:
     )  # fmt: skip
     app.add_exception_handler(Refusal, refused)
     app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, plain)
     app.add_exception_handler(sa.exc.OperationalError, unavailable)
     app.add_exception_handler(ClientDisconnect, gone)
     return app
@@ -108,11 +105,6 @@ async def invalid(request: Request, error: Exception) -> Response:
     place = ".".join(str(part) for part in first["loc"])[:200]
     sentence = f"{place}: {first['msg']}".encode(errors="replace").decode()
     return JSONResponse({"detail": sentence}, 422)
-
-
-async def plain(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
 
 
 async def gone(request: Request, error: Exception) -> Response:

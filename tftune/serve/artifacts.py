@@ -10,32 +10,20 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 
-from tftune.db.target import minor
 from tftune.models.artifact import Artifact, parse_artifact
 from tftune.serve import gate, jobs
 from tftune.serve.database import Database, now
 from tftune.serve.refusal import Refusal, unknown
-from tftune.serve.tables import ARTIFACTS, PLACEMENTS, REPORTS, WORD
+from tftune.serve.tables import ARTIFACTS, PLACEMENTS, REPORTS, build_of
 
 KEPT = 64
 """Artifacts that are kept parsed."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An artifact as it is served."""
-
-    digest: str
-    content: bytes
-    signature: str | None
-    build: str
 
 
 def add(
@@ -50,34 +38,27 @@ def add(
     """Store an artifact and make it the candidate; returns its digest. `job`: what made it, which
     ends with this in the same transaction. Raises ValueError where it has ended already."""
     op, target, digest = document["op"], document["target"], document["sha256"]
-    build = ".".join(minor(document["build"].get("triton", "")))[:WORD]
+    place = {"op": op, "target": target, "build": build_of(document["build"].get("triton", ""))}
     row = {
-        "digest": digest, "sha256": sha256(content).hexdigest(), "op": op, "target": target,
-        "build": build, "bench": document["bench"], "rows": document["rows"],
-        "nodes": json.dumps(nodes), "created": document["created"], "content": content,
+        **place, "digest": digest, "sha256": sha256(content).hexdigest(),
+        "bench": document["bench"], "rows": document["rows"], "nodes": json.dumps(nodes),
+        "created": document["created"], "content": content,
     }  # fmt: skip
     with database.writing() as connection:
         if job is not None:
             jobs.finish(connection, job, digest, said)
         new = database.insert(ARTIFACTS).values(row)
         connection.execute(new.on_conflict_do_nothing(index_elements=["digest"]))
-        place = {"op": op, "target": target, "build": build}
-        put(connection, place, "candidate", digest, "build", by, f"{document['rows']:,} rows")
+        put(
+            connection, **place, stage="candidate", digest=digest, action="build", by=by,
+            reason=f"{document['rows']:,} rows",
+        )  # fmt: skip
     return str(digest)
 
 
-def put(
-    connection: sa.Connection,
-    place: Mapping[str, str],
-    stage: str,
-    digest: str,
-    action: str,
-    by: str,
-    reason: str,
-) -> None:
+def put(connection: sa.Connection, **placement: str) -> None:
     """Write that an artifact has a stage from now on; the gate is the caller's to ask."""
-    values = {"stage": stage, "digest": digest, "action": action, "by": by, "at": now()}
-    connection.execute(sa.insert(PLACEMENTS).values({**place, **values, "reason": reason}))
+    connection.execute(sa.insert(PLACEMENTS).values(at=now(), **placement))
 
 
 def at_stage(
@@ -89,33 +70,31 @@ def at_stage(
         raise Refusal(422, f"{stage!r} is no stage; the stages are {', '.join(gate.STAGES)}")
     where = [PLACEMENTS.c.op == op, PLACEMENTS.c.target == target, PLACEMENTS.c.stage == stage]
     if build:
-        where.append(PLACEMENTS.c.build == ".".join(minor(build)))
+        where.append(PLACEMENTS.c.build == build_of(build))
     query = sa.select(PLACEMENTS.c.digest).where(*where).order_by(PLACEMENTS.c.number.desc())
     return connection.execute(query.limit(1)).scalar()
 
 
-def served(database: Database, op: str, target: str, stage: str, build: str | None) -> Stored:
-    """The artifact of a stage. Raises Refusal 404 where there is none."""
+def digest_at(database: Database, op: str, target: str, stage: str, build: str | None) -> str:
+    """The digest that has a stage, as `at_stage`. Raises Refusal 404 where there is none."""
     with database.reading() as connection:
-        if (digest := at_stage(connection, op, target, stage, build)) is None:
-            of = f"{stage} artifact for {op} on {target}" + (f" of Triton {build}" if build else "")
-            raise unknown(of, f"POST /v1/artifacts/{op}/{target}/build makes a candidate")
-        return _stored(connection, digest)
+        digest = at_stage(connection, op, target, stage, build)
+    if digest is None:
+        of = f"{stage} artifact for {op} on {target}" + (f" of Triton {build}" if build else "")
+        raise unknown(of, f"POST /v1/artifacts/{op}/{target}/build makes a candidate")
+    return digest
 
 
-def digest_at(
-    database: Database, op: str, target: str, stage: str, build: str | None
-) -> str | None:
-    """What a client's ETag is compared with, without the artifact itself."""
+def stored(database: Database, digest: str) -> tuple[bytes, str | None]:
+    """An artifact's bytes and their signature. Raises Refusal 404."""
+    query = sa.select(ARTIFACTS.c.content, ARTIFACTS.c.signature).where(
+        ARTIFACTS.c.digest == digest
+    )
     with database.reading() as connection:
-        return at_stage(connection, op, target, stage, build)
-
-
-def _stored(connection: sa.Connection, digest: str) -> Stored:
-    row = connection.execute(sa.select(ARTIFACTS).where(ARTIFACTS.c.digest == digest)).one_or_none()
+        row = connection.execute(query).one_or_none()
     if row is None:
         raise unknown(f"artifact {digest[:12]}", "the history lists the digests")
-    return Stored(row.digest, bytes(row.content), row.signature, row.build)
+    return bytes(row.content), row.signature
 
 
 def known_digest(database: Database, given: str) -> str:
@@ -140,8 +119,7 @@ def parsed(database: Database, digest: str, op: str, target: str) -> Artifact:
 
 @lru_cache(maxsize=KEPT)
 def _parsed(database: Database, digest: str) -> Artifact:
-    with database.reading() as connection:
-        content = _stored(connection, digest).content
+    content, _ = stored(database, digest)
     return parse_artifact(json.loads(content), f"artifact {digest[:12]}")
 
 
@@ -169,8 +147,10 @@ def promote(
         )
         if why is not None:
             raise Refusal(409, f"artifact {digest[:12]} does not become {stage}: {why}")
-        place = {"op": op, "target": target, "build": build}
-        put(connection, place, stage, digest, "promote", by, "the gate let it")
+        put(
+            connection, op=op, target=target, build=build, stage=stage, digest=digest,
+            action="promote", by=by, reason="the gate let it",
+        )  # fmt: skip
         return {"digest": digest, "stage": stage, "was": found[stage] or ""}
 
 
@@ -187,8 +167,9 @@ def roll_back(
     with database.writing() as connection:
         if (digest := at_stage(connection, op, target, stage, build)) is None:
             raise unknown(f"{stage} artifact for {op} on {target}", "nothing can be rolled back")
-        place = {"op": op, "target": target, "build": _origin(connection, digest)[0]}
-        where = [PLACEMENTS.c[name] == value for name, value in (place | {"stage": stage}).items()]
+        build, _ = _origin(connection, digest)
+        place = {"op": op, "target": target, "build": build, "stage": stage}
+        where = [PLACEMENTS.c[name] == value for name, value in place.items()]
         query = sa.select(PLACEMENTS.c.digest, PLACEMENTS.c.action).where(*where)
         before: list[str] = []
         for row in connection.execute(query.order_by(PLACEMENTS.c.number)):
@@ -198,7 +179,10 @@ def roll_back(
                 before.append(row.digest)
         if len(before) < 2:
             raise Refusal(409, f"no artifact was {stage} for {op} on {target} before {digest[:12]}")
-        put(connection, place, stage, before[-2], "rollback", by, f"from {digest[:12]}")
+        put(
+            connection, **place, digest=before[-2], action="rollback", by=by,
+            reason=f"from {digest[:12]}",
+        )  # fmt: skip
         return {"digest": before[-2], "stage": stage, "was": digest}
 
 
@@ -222,12 +206,10 @@ def sign(database: Database, op: str, target: str, digest: str, signature: str) 
 
 def history(database: Database, op: str, target: str) -> list[dict[str, Any]]:
     """Every placement, newest first."""
-    joined = sa.join(PLACEMENTS, ARTIFACTS, PLACEMENTS.c.digest == ARTIFACTS.c.digest)
-    names = ("number", "at", "stage", "digest", "build", "action", "by", "reason")
-    columns = [PLACEMENTS.c[name] for name in names]
-    extra = [ARTIFACTS.c.rows, ARTIFACTS.c.bench, ARTIFACTS.c.nodes, ARTIFACTS.c.signature]
+    columns = PLACEMENTS.c["number", "at", "stage", "digest", "build", "action", "by", "reason"]
+    extra = ARTIFACTS.c["rows", "bench", "nodes", "signature"]
     where = PLACEMENTS.c.op == op, PLACEMENTS.c.target == target
-    query = sa.select(*columns, *extra).select_from(joined).where(*where)
+    query = sa.select(*columns, *extra).join_from(PLACEMENTS, ARTIFACTS).where(*where)
     with database.reading() as connection:
         found = connection.execute(query.order_by(PLACEMENTS.c.number.desc())).mappings().all()
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +15,7 @@ from tftune.models.selector import Selector
 from tftune.serve import artifacts, bodies, gate
 from tftune.serve.database import Database, now
 from tftune.serve.refusal import Refusal, unknown
-from tftune.serve.selection import parsed_shapes
+from tftune.serve.selection import parsed_shapes, stable_selector
 from tftune.serve.tables import CAPTURES, FINDINGS, REPORTS, RUNS
 
 STATES = {"acknowledge": "acknowledged", "close": "closed"}
@@ -103,15 +103,13 @@ class Run:
         return launched or self.counts.get("selections", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape, "mode": self.mode, "counts": dict(self.counts),
-            "runs": self.runs, "nodes": self.nodes, "source": self.source,
-            "time_us": self.time_us,
-        }  # fmt: skip
+        return {**asdict(self), "runs": self.runs}
 
 
-def captured(database: Database, op: str, target: str, selector: Selector | None) -> list[Run]:
-    """All captures together: a shape's counts over all nodes, by time at stake."""
+def captured(database: Database, op: str, target: str) -> list[Run]:
+    """All captures together: a shape's counts over all nodes, by time at stake. Times are those
+    that the stable artifact expects."""
+    selector = stable_selector(database, op, target)
     totals = [sa.func.sum(CAPTURES.c[name]) for name in COUNTS]
     nodes = sa.func.count(sa.distinct(CAPTURES.c.node))
     keys = CAPTURES.c.shape, CAPTURES.c.mode
@@ -173,13 +171,12 @@ def findings(database: Database, state: str | None = None) -> list[dict[str, Any
     where = [] if state is None else [FINDINGS.c.state == state]
     query = sa.select(FINDINGS).where(*where).order_by(FINDINGS.c.opened.desc(), FINDINGS.c.id)
     with database.reading() as connection:
-        return [_finding(dict(row)) for row in connection.execute(query.limit(MOST)).mappings()]
+        return [_finding(row) for row in connection.execute(query.limit(MOST)).mappings()]
 
 
-def _finding(row: Mapping[str, Any]) -> dict[str, Any]:
-    record = json.loads(row["record"])
-    known = {name: row[name] for name in ("id", "op", "target", "node", "state", "opened")}
-    known |= {"changed": row["changed"], "by": row["by"]}
+def _finding(row: sa.RowMapping) -> dict[str, Any]:
+    known = dict(row)
+    record = json.loads(known.pop("record"))
     return known | {name: record.get(name) for name in ("shape", "mode", "text", "at")}
 
 

@@ -67,13 +67,6 @@ def found(database: Database, job: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "beat"}
 
 
-def listed(database: Database, most: int = 20) -> list[dict[str, Any]]:
-    """The newest jobs."""
-    with database.reading() as connection:
-        query = sa.select(JOBS).order_by(JOBS.c.created.desc()).limit(most)
-        return [dict(row) for row in connection.execute(query).mappings()]
-
-
 def update(database: Database, job: str, held: float | None = None, **values: Any) -> bool:
     """Change what is said of a job that runs; whether that was done. `held`: only where this is
     still the job's last beat, so that nobody else has taken it over."""

@@ -21,7 +21,7 @@ from tftune.report.series import Series, layout_title
 from tftune.report.tables import BENCH_WORDS, after_discount
 from tftune.serve import artifacts, fleet, plots, views
 from tftune.serve.refusal import Refusal
-from tftune.serve.selection import parsed_shapes
+from tftune.serve.selection import parsed_shapes, stable_selector
 from tftune.serve.service import reader, service_of
 
 style_router = APIRouter(include_in_schema=False)
@@ -59,8 +59,9 @@ def breaks(text: object) -> Markup:
     return Markup(re.sub(r"([,/(_])", r"\1<wbr>", escaped))
 
 
-def rendered(template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    return HTMLResponse(templates().get_template(template).render(**values), code)
+def rendered(template: str, code: int = 200, here: str = "/", **values: Any) -> HTMLResponse:
+    """`here`: the page of the menu that this one belongs to."""
+    return HTMLResponse(templates().get_template(template).render(here=here, **values), code)
 
 
 @style_router.get("/style.css")
@@ -82,7 +83,6 @@ def targets(request: Request) -> Response:
     database = service_of(request).database
     return rendered(
         "targets.html",
-        here="/",
         covered=views.coverage(database),
         jobs=views.newest_jobs(database),
         findings=views.open_findings(database),
@@ -96,7 +96,6 @@ def operation(request: Request, op: Word, target: Word, bench: Word | None = Non
     found = views.measured(database, op, target, bench)
     return rendered(
         "operation.html",
-        here="/",
         op=op,
         target=target,
         found=found,
@@ -111,8 +110,7 @@ def operation(request: Request, op: Word, target: Word, bench: Word | None = Non
 
 def _captured(request: Request, op: str, target: str) -> dict[str, Any] | None:
     """The shapes that the fleet runs, if a node said any."""
-    service = service_of(request)
-    found = fleet.captured(service.database, op, target, service.selectors.stable(op, target))
+    found = fleet.captured(service_of(request).database, op, target)
     return {**fleet.share_measured(found), "runs": found[:20], "all": len(found)} if found else None
 
 
@@ -138,7 +136,6 @@ def artifact_list(request: Request, op: Word, target: Word) -> Response:
     database = service_of(request).database
     return rendered(
         "artifacts.html",
-        here="/",
         op=op,
         target=target,
         staged=views.staged(database, op, target),
@@ -154,7 +151,6 @@ def artifact(request: Request, op: Word, target: Word, digest: Word) -> Response
     history = [row for row in artifacts.history(database, op, target) if row["digest"] == digest]
     return rendered(
         "artifact.html",
-        here="/",
         op=op,
         target=target,
         artifact=found,
@@ -169,15 +165,14 @@ def artifact(request: Request, op: Word, target: Word, digest: Word) -> Response
 def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(max_length=1000)]
 ) -> Response:  # fmt: skip
     """A shape's story: all measurements, what is selected, and why."""
-    service = service_of(request)
+    database = service_of(request).database
     asked = parsed_shapes(op, [shape])[0]
-    found = views.story(service.database, target, asked)
-    selector = service.selectors.stable(op, target)
+    found = views.story(database, target, asked)
+    selector = stable_selector(database, op, target)
     chosen = [(mode, selector.select(asked, mode), selector.path(asked, mode))
               for mode in ("graph", "eager")] if selector else []  # fmt: skip
     return rendered(
         "shape.html",
-        here="/",
         op=op,
         target=target,
         shape=asked,
@@ -190,9 +185,8 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
 @router.get("/findings")
 def findings(request: Request) -> Response:
     """What sentinels saw move."""
-    return rendered(
-        "findings.html", here="/findings", findings=fleet.findings(service_of(request).database)
-    )
+    found = fleet.findings(service_of(request).database)
+    return rendered("findings.html", here="/findings", findings=found)
 
 
 @router.get("/nodes")

@@ -14,12 +14,11 @@ from typing import IO, Any
 import sqlalchemy as sa
 
 from tftune.db.row_files import reason, row_of
-from tftune.db.target import minor
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.serve.database import WRITING_ROWS, Database, now
 from tftune.serve.refusal import Refusal
 from tftune.serve.settings import MB, Limits
-from tftune.serve.tables import ROWS, RUNS, WORD
+from tftune.serve.tables import ROWS, RUNS, WORD, build_of
 
 BATCH = 500
 """Rows of one statement."""
@@ -169,7 +168,7 @@ class Intake:
                     "export rows with their runs; nothing was stored",
                 )
         return {name: known[name].build for name in known} | {
-            name: build_of(run) for name, run in self._runs.items()
+            name: _build(run) for name, run in self._runs.items()
         }
 
 
@@ -183,9 +182,8 @@ def merged(held: Run, given: Run) -> Run:
     return replace(held, ended=held.ended or given.ended, role=role)
 
 
-def build_of(run: Run) -> str:
-    """The minor version of Triton, as in `3.6`; "" where it is unknown."""
-    return ".".join(minor(run.build.get("triton", "")))[:WORD]
+def _build(run: Run) -> str:
+    return build_of(run.build.get("triton", ""))
 
 
 def _record(values: Mapping[str, Any]) -> str:
@@ -200,7 +198,7 @@ def _check_words(*words: str) -> None:
 
 def _run_values(run: Run, node: str) -> dict[str, Any]:
     return {
-        "id": run.id, "target": run.target, "bench": run.bench, "build": build_of(run),
+        "id": run.id, "target": run.target, "bench": run.bench, "build": _build(run),
         "node": node, "started": run.started, "role": run.role, "received": now(),
         "record": _record(asdict(run)),
     }  # fmt: skip
@@ -225,9 +223,7 @@ def page(
     """Rows in the order in which they were stored, and the runs that they name, as an export has
     them. `next` is the `after` of the next page; None at the end."""
     where = [CHOICES[name] == value for name, value in asked.items() if value is not None]
-    chosen = sa.select(
-        ROWS.c.number, ROWS.c.id, ROWS.c.run, ROWS.c.node, ROWS.c.build, ROWS.c.record
-    )
+    chosen = sa.select(*ROWS.c["number", "id", "run", "node", "build", "record"])
     with database.reading() as connection:
         query = chosen.where(ROWS.c.number > after, *where).order_by(ROWS.c.number)
         found = connection.execute(query.limit(limit + 1)).all()
@@ -245,17 +241,17 @@ def page(
         }
 
 
-def trials_of(database: Database, op: str, target: str | None = None) -> list[Trial]:
-    """Every trial of an operation, in the order in which they came."""
-    where = [ROWS.c.op == op, *([ROWS.c.target == target] if target is not None else [])]
+def trials_of(database: Database, op: str, target: str) -> list[Trial]:
+    """Every trial of an operation on a target, in the order in which they came."""
+    where = ROWS.c.op == op, ROWS.c.target == target
     with database.reading() as connection:
         found = connection.execute(sa.select(ROWS.c.record).where(*where).order_by(ROWS.c.number))
         return [Trial.from_dict(json.loads(row.record)) for row in found]
 
 
-def runs_of(database: Database, target: str | None = None) -> list[Run]:
-    """Every run of a target, in the order of its start."""
-    where = [] if target is None else [RUNS.c.target == target]
+def runs_of(database: Database, target: str) -> list[Run]:
+    """Every run on a target, in the order of its start."""
+    query = sa.select(RUNS.c.record).where(RUNS.c.target == target).order_by(RUNS.c.started)
     with database.reading() as connection:
-        found = connection.execute(sa.select(RUNS.c.record).where(*where).order_by(RUNS.c.started))
+        found = connection.execute(query)
         return [Run.from_dict(json.loads(row.record)) for row in found]

@@ -12,36 +12,30 @@ from tftune.kernels.core.shape import Shape
 from tftune.models.selector import Selector
 from tftune.serve import artifacts
 from tftune.serve.database import Database
-from tftune.serve.refusal import Refusal, unknown
+from tftune.serve.refusal import Refusal
 
 KEPT = 64
 """Selectors that are kept, each with the answers that it gave."""
 
 
-class Selectors:
-    """A selector for each artifact that was asked."""
+@lru_cache(maxsize=KEPT)
+def _selector(database: Database, op: str, target: str, digest: str) -> Selector:
+    return Selector(artifacts.parsed(database, digest, op, target))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.of = lru_cache(maxsize=KEPT)(self._made)
 
-    def _made(self, op: str, target: str, digest: str) -> Selector:
-        return Selector(artifacts.parsed(self._database, digest, op, target))
+def selector_at(
+    database: Database, op: str, target: str, stage: str, build: str | None
+) -> Selector:
+    """What selects at a stage. Raises Refusal 404 where there is no artifact."""
+    digest = artifacts.digest_at(database, op, target, stage, build)
+    return _selector(database, op, target, digest)
 
-    def at(self, op: str, target: str, stage: str, build: str | None) -> Selector:
-        """What selects at a stage. Raises Refusal 404 where there is no artifact."""
-        digest = artifacts.digest_at(self._database, op, target, stage, build)
-        if digest is None:
-            raise unknown(
-                f"{stage} artifact for {op} on {target}",
-                f"POST /v1/artifacts/{op}/{target}/build makes a candidate",
-            )
-        return self.of(op, target, digest)
 
-    def stable(self, op: str, target: str) -> Selector | None:
-        """What selects at stage stable, if there is an artifact."""
-        digest = artifacts.digest_at(self._database, op, target, "stable", None)
-        return None if digest is None else self.of(op, target, digest)
+def stable_selector(database: Database, op: str, target: str) -> Selector | None:
+    """What selects at stage stable, if there is an artifact."""
+    with database.reading() as connection:
+        digest = artifacts.at_stage(connection, op, target, "stable")
+    return None if digest is None else _selector(database, op, target, digest)
 
 
 def parsed_shapes(op: str, texts: Sequence[str], start: int = 0) -> list[Shape]:

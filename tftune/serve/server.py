@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tftune import __version__
 from tftune.serve.app import create_app
 from tftune.serve.database import Database
 from tftune.serve.settings import Settings
@@ -81,7 +82,7 @@ def run(settings: Settings, host: str, port: int) -> None:
             stream=sys.stderr, format=LOG, datefmt="%Y-%m-%dT%H:%M:%S", level=logging.INFO,
             force=True,
         )  # fmt: skip
-        say("started", version=_version(), db=str(database), address=f"http://{host}:{port}")
+        say("started", version=__version__, db=str(database), address=f"http://{host}:{port}")
         if not listed(database):
             say("no_tokens", next="tftune tokens create NAME --scope admin --db DB")
         uvicorn.Server(config(settings, database)).run([listener])
@@ -111,9 +112,3 @@ def config(settings: Settings, database: Database) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_S, backlog=BACKLOG,
         h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip
-
-
-def _version() -> str:
-    from tftune import __version__
-
-    return __version__

@@ -12,7 +12,6 @@ from fastapi import Request
 
 from tftune.serve.database import Database
 from tftune.serve.refusal import Refusal
-from tftune.serve.selection import Selectors
 from tftune.serve.settings import Settings
 from tftune.serve.telemetry import Metrics
 from tftune.serve.tokens import ANYBODY, Caller, caller_of
@@ -25,11 +24,9 @@ class Service:
     settings: Settings
     database: Database
     metrics: Metrics = field(default_factory=Metrics)
-    selectors: Selectors = field(init=False)
     uploads: Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.selectors = Selectors(self.database)
         self.uploads = Semaphore(self.settings.limits.uploads)
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 MB = 1_000_000
-DEFAULT_DB = Path("tftune-serve.db")
-"""The database of `tftune serve`, in the current folder."""
 
 
 @dataclass(frozen=True)

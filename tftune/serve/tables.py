@@ -22,41 +22,42 @@ from sqlalchemy import (
     Text,
 )
 
+from tftune.db.target import minor
+
 METADATA = MetaData()
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows by itself only in a column of type INTEGER."""
 WORD = 200
 """Characters of an indexed text: PostgreSQL indexes no long ones."""
 
+
+def build_of(triton: str) -> str:
+    """What a version of Triton is called here: its minor version, as in `3.6`; "" for none."""
+    return ".".join(minor(triton))[:WORD]
+
+
+def _words(names: str) -> list[Column[str]]:
+    """Columns of short texts, none of which may be null."""
+    return [Column(name, String(WORD), nullable=False) for name in names.split()]
+
+
 RUNS = Table(
     "runs",
     METADATA,
     Column("id", String(WORD), primary_key=True),
-    Column("target", String(WORD), nullable=False),
-    Column("bench", String(WORD), nullable=False),
-    Column("build", String(WORD), nullable=False),  # minor version of Triton, "" if unknown
-    Column("node", String(WORD), nullable=False),
-    Column("started", String(WORD), nullable=False),
-    Column("role", String(WORD), nullable=False),
-    Column("received", String(WORD), nullable=False),
+    *_words("target bench build node started role received"),
     Column("record", Text, nullable=False),
 )
+"""`build`, here and below: by `build_of`."""
 ROWS = Table(
     "rows",
     METADATA,
     Column("number", NUMBER, primary_key=True, autoincrement=True),
     Column("id", String(16), nullable=False, unique=True),
     Column("run", String(WORD), ForeignKey("runs.id"), nullable=False),
-    Column("op", String(WORD), nullable=False),
-    Column("target", String(WORD), nullable=False),
-    Column("bench", String(WORD), nullable=False),
-    Column("mode", String(WORD), nullable=False),
-    Column("stage", String(WORD), nullable=False),
+    *_words("op target bench mode stage"),
     Column("shape", String(1000), nullable=False),
-    Column("variant", String(WORD), nullable=False),
-    Column("build", String(WORD), nullable=False),
-    Column("node", String(WORD), nullable=False),
-    Column("created", String(WORD), nullable=False),
+    *_words("variant build node created"),
     Column("median_us", Float),  # null where the config failed
     Column("record", Text, nullable=False),
     Index("rows_by_target", "op", "target", "number"),
@@ -68,13 +69,10 @@ ARTIFACTS = Table(
     METADATA,
     Column("digest", String(64), primary_key=True),  # of the document, `Artifact.digest`
     Column("sha256", String(64), nullable=False),  # of `content`
-    Column("op", String(WORD), nullable=False),
-    Column("target", String(WORD), nullable=False),
-    Column("build", String(WORD), nullable=False),
-    Column("bench", String(WORD), nullable=False),
+    *_words("op target build bench"),
     Column("rows", Integer, nullable=False),
     Column("nodes", Text, nullable=False),  # JSON: rows of each node
-    Column("created", String(WORD), nullable=False),
+    *_words("created"),
     Column("signature", Text),  # base64, Ed25519 of `content`
     Column("content", LargeBinary, nullable=False),
     Index("artifacts_by_target", "op", "target"),
@@ -84,14 +82,9 @@ PLACEMENTS = Table(
     "placements",
     METADATA,
     Column("number", NUMBER, primary_key=True, autoincrement=True),
-    Column("op", String(WORD), nullable=False),
-    Column("target", String(WORD), nullable=False),
-    Column("build", String(WORD), nullable=False),
-    Column("stage", String(WORD), nullable=False),
+    *_words("op target build stage"),
     Column("digest", String(64), ForeignKey("artifacts.digest"), nullable=False),
-    Column("action", String(WORD), nullable=False),
-    Column("by", String(WORD), nullable=False),
-    Column("at", String(WORD), nullable=False),
+    *_words("action by at"),
     Column("reason", Text, nullable=False),
     Index("placements_by_stage", "op", "target", "stage", "build", "number"),
 )
@@ -100,9 +93,7 @@ REPORTS = Table(
     METADATA,
     Column("id", String(64), primary_key=True),
     Column("digest", String(64), ForeignKey("artifacts.digest"), nullable=False),
-    Column("node", String(WORD), nullable=False),
-    Column("by", String(WORD), nullable=False),
-    Column("at", String(WORD), nullable=False),
+    *_words("node by at"),
     Column("record", Text, nullable=False),
     Index("reports_by_digest", "digest"),
 )
@@ -110,12 +101,7 @@ JOBS = Table(
     "jobs",
     METADATA,
     Column("id", String(32), primary_key=True),
-    Column("op", String(WORD), nullable=False),
-    Column("target", String(WORD), nullable=False),
-    Column("bench", String(WORD), nullable=False),
-    Column("state", String(WORD), nullable=False),
-    Column("by", String(WORD), nullable=False),
-    Column("created", String(WORD), nullable=False),
+    *_words("op target bench state by created"),
     Column("beat", Float, nullable=False),  # seconds since 1970: when its worker was last seen
     Column("finished", String(WORD)),
     Column("said", Text, nullable=False),
@@ -130,24 +116,18 @@ CAPTURES = Table(
     Column("target", String(WORD), primary_key=True),
     Column("mode", String(WORD), primary_key=True),
     Column("shape", String(1000), primary_key=True),
-    Column("node", String(WORD), nullable=False),
+    *_words("node"),
     Column("calls", BigInteger, nullable=False),
     Column("replays", BigInteger, nullable=False),
     Column("selections", BigInteger, nullable=False),
-    Column("at", String(WORD), nullable=False),
+    *_words("at"),
     Index("captures_by_target", "op", "target"),
 )
 FINDINGS = Table(
     "findings",
     METADATA,
     Column("id", String(64), primary_key=True),
-    Column("op", String(WORD), nullable=False),
-    Column("target", String(WORD), nullable=False),
-    Column("node", String(WORD), nullable=False),
-    Column("state", String(WORD), nullable=False),
-    Column("opened", String(WORD), nullable=False),
-    Column("changed", String(WORD), nullable=False),
-    Column("by", String(WORD), nullable=False),
+    *_words("op target node state opened changed by"),
     Column("record", Text, nullable=False),
     Index("findings_by_state", "state"),
 )
@@ -155,11 +135,11 @@ TOKENS = Table(
     "tokens",
     METADATA,
     Column("id", String(16), primary_key=True),
-    Column("name", String(WORD), nullable=False),
+    *_words("name"),
     Column("hash", String(64), nullable=False),  # SHA-256 of the secret
-    Column("scopes", String(WORD), nullable=False),
+    *_words("scopes"),
     Column("node", String(WORD)),  # the one that it speaks for; null: any
-    Column("created", String(WORD), nullable=False),
+    *_words("created"),
     Column("expires", String(WORD)),
     Column("revoked", Boolean, nullable=False),
 )

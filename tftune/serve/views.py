@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,50 +28,35 @@ KEPT = 8
 """Operations whose rows are kept as series: reading tens of thousands takes seconds."""
 
 
-@dataclass(frozen=True)
-class Covered:
-    """One operation on one target, of one bench and build."""
-
-    op: str
-    target: str
-    bench: str
-    build: str
-    rows: int
-    shapes: int
-    nodes: int
-    newest: str
-    stages: Mapping[str, str]
-    """The digest of each stage."""
-
-    @property
-    def times(self) -> str:
-        return BENCH_WORDS[self.bench]
-
-
-def coverage(database: Database) -> list[Covered]:
-    """Every operation, target, bench and build that has rows."""
-    keys = ROWS.c.op, ROWS.c.target, ROWS.c.bench, ROWS.c.build
-    shapes, nodes = (sa.func.count(sa.distinct(column)) for column in (ROWS.c.shape, ROWS.c.node))
-    query = sa.select(*keys, sa.func.count(), shapes, nodes, sa.func.max(ROWS.c.created))
+def coverage(database: Database) -> list[dict[str, Any]]:
+    """How much each operation, target, bench and build has, and the digest of each stage there."""
+    keys = ROWS.c["op", "target", "bench", "build"]
+    counts = (
+        sa.func.count().label("rows"),
+        sa.func.count(sa.distinct(ROWS.c.shape)).label("shapes"),
+        sa.func.count(sa.distinct(ROWS.c.node)).label("nodes"),
+        sa.func.max(ROWS.c.created).label("newest"),
+    )
+    query = sa.select(*keys, *counts).group_by(*keys).order_by(*keys)
     with database.reading() as connection:
-        found = connection.execute(query.group_by(*keys).order_by(*keys)).all()
+        found = connection.execute(query).mappings().all()
         stages = _stages(connection)
     return [
-        Covered(
-            op, target, bench, build, count, of_shapes, of_nodes, newest,
-            stages.get((op, target, build), {}),
-        )
-        for op, target, bench, build, count, of_shapes, of_nodes, newest in found
-    ]  # fmt: skip
+        {
+            **row,
+            "times": BENCH_WORDS[row["bench"]],
+            "stages": stages.get((row["op"], row["target"], row["build"]), {}),
+        }
+        for row in found
+    ]
 
 
 def _stages(connection: sa.Connection) -> dict[tuple[str, str, str], dict[str, str]]:
     """The digest that has each stage, by operation, target and build."""
-    names = [PLACEMENTS.c[name] for name in ("op", "target", "build", "stage", "digest")]
+    columns = PLACEMENTS.c["op", "target", "build", "stage", "digest"]
+    query = sa.select(*columns).order_by(PLACEMENTS.c.number)
     found: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    for op, target, build, stage, digest in connection.execute(
-        sa.select(*names).order_by(PLACEMENTS.c.number)
-    ):
+    for op, target, build, stage, digest in connection.execute(query):
         found[op, target, build][stage] = digest
     return found
 
@@ -99,9 +84,8 @@ class Measured:
 
 def measured(database: Database, op: str, target: str, bench: str | None) -> Measured:
     """The same rows that a build would train on. Raises Refusal 404 where there are none."""
-    newest = sa.select(sa.func.max(ROWS.c.number), sa.func.count()).where(
-        ROWS.c.op == op, ROWS.c.target == target
-    )
+    where = ROWS.c.op == op, ROWS.c.target == target
+    newest = sa.select(sa.func.max(ROWS.c.number), sa.func.count()).where(*where)
     with database.reading() as connection:
         number, count = connection.execute(newest).one()
         ended = connection.execute(sa.select(RUNS.c.id, RUNS.c.role)).all()
@@ -121,43 +105,32 @@ def _measured(
     except ValueError as error:
         raise Refusal(404, str(error)) from error
     with database.reading() as connection:
-        query = sa.select(ROWS.c.node, sa.func.count()).where(
-            ROWS.c.op == op, ROWS.c.target == target
-        )
-        nodes = {
-            node: count for node, count in connection.execute(query.group_by(ROWS.c.node)).all()
-        }
+        nodes = _by_node(connection, ROWS, ROWS.c.op == op, ROWS.c.target == target)
     return Measured(source, all_series(lines(source.current)), nodes)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """One layout of an artifact: how it does held out, and its tree."""
-
-    mode: str
-    title: str
-    shapes: int
-    report: Mapping[str, Any] | None
-    regret: tuple[float, float] | None
-    leaves: int
-    tree: str
-    """As HTML; "" without one."""
+def _by_node(
+    connection: sa.Connection, table: sa.Table, *where: sa.ColumnElement[bool]
+) -> dict[str, int]:
+    """How many such rows of a table each node has."""
+    query = sa.select(table.c.node, sa.func.count()).where(*where).group_by(table.c.node)
+    return {node: count for node, count in connection.execute(query)}
 
 
-def layouts(artifact: Artifact) -> list[Layout]:
-    """In the order of the artifact."""
+def layouts(artifact: Artifact) -> list[dict[str, Any]]:
+    """Each layout of an artifact in its order: how it does held out, and its tree as HTML."""
     lost = gate.regrets(artifact)
     held_out = artifact.document.get("held_out", {})
     return [
-        Layout(
-            model.mode,
-            layout_title(artifact.op, model.layout),
-            len(model.known),
-            held_out.get(model.mode, {}).get(model.title),
-            lost.get(f"{model.mode}, {model.title}"),
-            leaf_count(model),
-            tree_list(model) if model.root is not None else "",
-        )
+        {
+            "mode": model.mode,
+            "title": layout_title(artifact.op, model.layout),
+            "shapes": len(model.known),
+            "report": held_out.get(model.mode, {}).get(model.title),
+            "regret": lost.get(f"{model.mode}, {model.title}"),
+            "leaves": leaf_count(model),
+            "tree": tree_list(model) if model.root is not None else "",
+        }
         for model in artifact.models()
     ]
 
@@ -177,96 +150,67 @@ def reports(database: Database, digest: str) -> list[dict[str, Any]]:
     return made
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One row of a shape's story."""
-
-    mode: str
-    config: str
-    stage: str
-    times: str
-    node: str
-    build: str
-    us: float | None
-    speedup: float | None
-    interval: tuple[float, float] | None
-    said: str
-    """Why there is no time, or why the time is doubtful."""
-    created: str
-
-
-def story(database: Database, target: str, shape: Shape) -> list[Measure]:
+def story(database: Database, target: str, shape: Shape) -> list[dict[str, Any]]:
     """Every row of a shape on a target: captured ones first, the fastest first, failures last."""
     where = ROWS.c.op == shape.op, ROWS.c.shape == str(shape), ROWS.c.target == target
-    query = sa.select(ROWS.c.record, ROWS.c.node, ROWS.c.build).where(*where)
-    query = query.order_by(
-        ROWS.c.mode.desc(), ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number
-    )
+    order = ROWS.c.mode.desc(), ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number
+    query = sa.select(*ROWS.c["record", "node", "build"]).where(*where).order_by(*order)
     with database.reading() as connection:
         found = connection.execute(query).all()
-    return [_measure(Trial.from_dict(json.loads(row[0])), row[1], row[2]) for row in found]
+    return [
+        {"node": node, "build": build, **_measure(Trial.from_dict(json.loads(record)))}
+        for record, node, build in found
+    ]
 
 
-def _measure(trial: Trial, node: str, build: str) -> Measure:
-    outcome, same = trial.outcome, (node, build)
-    ran = " ".join(filter(None, (config_text(trial.op, trial.config), trial.condition)))
-    named = ran, trial.stage, BENCH_WORDS[trial.bench]
+def _measure(trial: Trial) -> dict[str, Any]:
+    """`said`: why there is no time, or why the time is doubtful."""
+    outcome = trial.outcome
+    shown: dict[str, Any] = {
+        "mode": trial.mode,
+        "config": " ".join(filter(None, (config_text(trial.op, trial.config), trial.condition))),
+        "stage": trial.stage,
+        "times": BENCH_WORDS[trial.bench],
+        "created": trial.created,
+    }
     if not isinstance(outcome, Measurement):
         said = f"failed ({outcome.kind}): {outcome.text}"
-        return Measure(trial.mode, *named, *same, None, None, None, said, trial.created)
-    return Measure(
-        trial.mode, *named, *same, outcome.median_us, outcome.speedup, outcome.speedup_interval,
-        outcome.why_unstable() or "", trial.created,
-    )  # fmt: skip
+        return shown | {"us": None, "speedup": None, "interval": None, "said": said}
+    return shown | {
+        "us": outcome.median_us,
+        "speedup": outcome.speedup,
+        "interval": outcome.speedup_interval,
+        "said": outcome.why_unstable() or "",
+    }
 
 
-@dataclass(frozen=True)
-class Node:
-    """What one node gave."""
-
-    name: str
-    rows: int
-    runs: int
-    targets: Sequence[str]
-    builds: Sequence[str]
-    last: str
-    findings: int
-
-
-def nodes(database: Database) -> list[Node]:
-    """Every node that sent rows, by name."""
-    counts = sa.select(ROWS.c.node, sa.func.count()).group_by(ROWS.c.node)
-    names = [RUNS.c[name] for name in ("node", "target", "build", "received")]
-    opened = sa.select(FINDINGS.c.node, sa.func.count()).where(FINDINGS.c.state == "open")
+def nodes(database: Database) -> list[dict[str, Any]]:
+    """What every node gave that sent rows, or of which a finding is open; by name."""
+    columns = RUNS.c["node", "target", "build", "received"]
     with database.reading() as connection:
-        by_node = {node: count for node, count in connection.execute(counts).all()}
-        runs = connection.execute(sa.select(*names)).all()
-        doubts = {
-            node: count
-            for node, count in connection.execute(opened.group_by(FINDINGS.c.node)).all()
-        }
+        rows_of = _by_node(connection, ROWS)
+        doubts = _by_node(connection, FINDINGS, FINDINGS.c.state == "open")
+        runs = connection.execute(sa.select(*columns)).all()
     made = []
-    for name in sorted({*by_node, *(run.node for run in runs), *doubts}):
+    for name in sorted({*rows_of, *(run.node for run in runs), *doubts}):
         mine = [run for run in runs if run.node == name]
         made.append(
-            Node(
-                name,
-                by_node.get(name, 0),
-                len(mine),
-                sorted({run.target for run in mine}),
-                sorted({run.build for run in mine}),
-                max((run.received for run in mine), default=""),
-                doubts.get(name, 0),
-            )
+            {
+                "name": name,
+                "rows": rows_of.get(name, 0),
+                "runs": len(mine),
+                "targets": sorted({run.target for run in mine}),
+                "builds": sorted({run.build for run in mine}),
+                "last": max((run.received for run in mine), default=""),
+                "findings": doubts.get(name, 0),
+            }
         )
     return made
 
 
 def variants(source: Source) -> list[tuple[str, int]]:
     """The shapes that each variant wins, after the discount on modelled times; the most first."""
-    won: dict[str, int] = defaultdict(int)
-    for line in lines(source.current):
-        won[label(line.answer.config.variant)] += 1
+    won = Counter(label(line.answer.config.variant) for line in lines(source.current))
     return sorted(won.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
