@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from tftune.kernels.runtime.operands import (
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
-    Steps,
     addresses,
     arguments_after,
     checked,
@@ -164,8 +163,7 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float =
     values = workspace_values(workspace) | dict(
         generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m, eps=eps
     )
-    launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
-    plan = Steps((launch,))
+    plan = _launcher(shape, kernel, int(config["programs"]), values, workspace)
     return read_in_place(plan, workspace.operands) if reads_in_place(shape, config) else plan
 
 
@@ -176,16 +174,16 @@ def _bsp(shape: AllReduce, config: Config, workspace: Workspace, eps: float) -> 
     dtype = torch_dtype(shape.dtype)
     add_up = all_reduce(shape, workspace, dtype, config["form"])
     if not shape.normed:
-        return lambda x, out: add_up(x, out)
+        return add_up
     kernel = source(shape, config, workspace.arch)
     norm = _launcher(shape, kernel, shape.m, {"eps": eps}, workspace)
     if shape.world == 1:  # x is the sum
-        return lambda *operands: norm(operands)
+        return norm
     y = workspace.buffer("sum", (shape.m, shape.n), dtype)
 
     def call(x: torch.Tensor, residual: Any, weight: Any, out: torch.Tensor) -> None:
         add_up(x, y)
-        norm((y, residual, weight, out))
+        norm(y, residual, weight, out)
 
     return call
 
@@ -255,14 +253,14 @@ def _launcher(
     programs: int,
     values: Mapping[str, Any],
     workspace: Workspace,
-) -> Callable[[Any], None]:
+) -> Plan:
     """A launch as a call of the operands and the result. Where nothing is normalised, x and the
     result stand in for the operands that the kernel does not read."""
     names = tuple(name for name in kernel.types if name.endswith("_ptr"))
     fixed = {name: value for name, value in values.items() if name in kernel.types}
     if workspace.arch == "interpreter":
         interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
-        return lambda operands: interpret(*_tensors(shape, operands))
+        return lambda *operands: interpret(*_tensors(shape, operands))
     compiled = kernel.compile()
     launch = compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
     if kernel.options.get("launch_cooperative_grid"):
@@ -270,7 +268,7 @@ def _launcher(
     tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
     half = shape.message_bytes
 
-    def call(operands: Any) -> None:
+    def call(*operands: Any) -> None:
         at = [operand.data_ptr() for operand in operands]
         if shape.normed:
             launch(*at, at[3] + half, *tail)

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -196,7 +196,7 @@ def prepare_kernels(
 
         received = scratch["received"]
         move = collective(shape.output, scratch["messages"], received, workspace.group)
-        steps.insert(-1, lambda operands: move())
+        steps.insert(-1, lambda *operands: move())
     return Steps(tuple(steps))
 
 
@@ -321,7 +321,7 @@ def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[s
 
 def _step(
     kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace
-) -> Callable[[Any], None]:
+) -> Plan:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all
     other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
@@ -329,13 +329,10 @@ def _step(
     names = [_OPERANDS[number] for number in taken]
     if workspace.arch == "interpreter":
         interpret = interpreted(kernel, grid, names, named)
-        return lambda operands: interpret(*[operands[number] for number in taken])
+        return lambda *operands: interpret(*[operands[number] for number in taken])
     compiled = kernel.compile()
     launch, tail = compiled[grid], arguments_after(kernel, names, named)
     if kernel.kernel.fn.__name__ in _RESIDENT:
         check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
 
-    def call(operands: Any) -> None:
-        launch(*[operands[number] for number in taken], *tail)
-
-    return call
+    return lambda *operands: launch(*[operands[number] for number in taken], *tail)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.runtime.plan import in_turn
+from tftune.kernels.runtime.plan import Steps
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ Buffer = Callable[..., "torch.Tensor"]
 def bsp(shape: AllGatherGemm, workspace: Workspace, dtype: torch.dtype, form: str) -> Call:
     """A call (a, b, c) that computes C = all_gather(A) @ B; its buffers, one or two gathered A, are
     the workspace's."""
-    return in_turn(steps(shape, workspace, dtype, form))
+    return Steps(tuple(steps(shape, workspace, dtype, form).values()))
 
 
 def steps(

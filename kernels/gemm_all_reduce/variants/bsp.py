@@ -10,7 +10,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
-from tftune.kernels.runtime.plan import in_turn
+from tftune.kernels.runtime.plan import Steps
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +21,7 @@ Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
     """A call (a, b, c). The forms over symmetric memory are prepared by every rank alike, as
     `symmetric_buffer` is collective. With one rank the GEMM is the whole call."""
-    return in_turn(steps(shape, workspace, form))
+    return Steps(tuple(steps(shape, workspace, form).values()))
 
 
 def steps(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:
