@@ -59,9 +59,6 @@ LOCAL_KNOBS = {"kv_splits": (-2, -1, 0, 1, 2, 3), "block_n": (-1, 0, 1)}
 tokens touches no message and no flag."""
 
 
-_RULES_OF_BSP = tuple(rule for rule in RULES if rule.applies("bsp"))
-
-
 @lru_cache(maxsize=16)
 def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
     """The likely forms of BSP, then one sound config for each other variant."""
@@ -96,10 +93,9 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     words = Config(
         "persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents
     )
-    possible = all(
-        rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll")
-    )
-    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last, *([words] if possible else []))
+    if SPACE.why_invalid(shape, words, chip) is None:
+        last.append(words)
+    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last)
 
 
 def _bsp_forms(
@@ -123,7 +119,7 @@ def _bsp_forms(
         for number in near
         for pipeline in pipelines
     ]
-    return [form for form in dict.fromkeys(forms) if _is_sound(shape, form, chip)]
+    return [form for form in dict.fromkeys(forms) if SPACE.why_invalid(shape, form, chip) is None]
 
 
 def _wide(shape: FlashDecode, knobs: dict[str, int], chip: Chip | None) -> dict[str, int]:
@@ -155,12 +151,9 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = [form for form in _in_flight(shape, forms[0], chip) if _is_sound(shape, form, chip)]
-    return tuple(dict.fromkeys([*found, *forms]))
-
-
-def _is_sound(shape: FlashDecode, form: Config, chip: Chip | None) -> bool:
-    return all(rule.holds(shape, form, chip) for rule in _RULES_OF_BSP)
+    found = _in_flight(shape, forms[0], chip)
+    sound = [form for form in found if SPACE.why_invalid(shape, form, chip) is None]
+    return tuple(dict.fromkeys([*sound, *forms]))
 
 
 def _in_flight(shape: FlashDecode, first: Config, chip: Chip) -> Iterator[Config]:

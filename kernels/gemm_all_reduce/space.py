@@ -36,7 +36,7 @@ from tftune.kernels.core.partials import (
     split_rules,
 )
 from tftune.kernels.core.rounding import power_of_two_from
-from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space
+from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space, one_die_rule
 from tftune.kernels.gemm_all_reduce import GemmAllReduce, exchange
 
 _FORM = Choice(
@@ -161,13 +161,7 @@ RULES = (
         ("two_shot",),
         required=True,
     ),
-    Rule(
-        "one_shot_ll must run on one die: what the programs of another die store without a fence "
-        "may stay in that die's cache",
-        lambda s, c, chip: chip is None or chip.can.coherent_stores,
-        ("one_shot_ll",),
-        required=True,
-    ),
+    one_die_rule("one_shot_ll"),
     Rule(
         f"the words of all slots must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
         "take a smaller split_k, or one_shot",
