@@ -23,6 +23,11 @@ BY_COPIES = {"push_ce", "bsp_chunked"}
 """Variants of the copy engine: a chip's rules keep them from calls whose copies would be small."""
 
 
+def at(**changed: int | str) -> AllGatherGemm:
+    """LARGE with other sizes."""
+    return AllGatherGemm.from_dict(LARGE.to_dict() | changed)
+
+
 def test_a_config_is_a_value() -> None:
     config = Config("push", block_n=256, block_m=128)
     assert config == Config("push", block_m=128, block_n=256) and hash(config) == hash(
@@ -75,50 +80,17 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
     ("shape", "config", "chip", "sentence"),
     [
         (LARGE, Config("bsp", form="gather"), None, "gather needs it sharded along M"),
-        (
-            AllGatherGemm(4096, 8, 64, 8, shard="m"),
-            Config("bsp", form="gather_copy"),
-            None,
-            "need A sharded along K",
-        ),
-        (
-            AllGatherGemm(16, 3584, 8192, 8),
-            Config("push", block_m=32),
-            None,
-            "block_m must not exceed M",
-        ),
-        (
-            AllGatherGemm(4096, 32, 8192, 8),
-            Config("push", block_n=64),
-            None,
-            "block_n must not exceed N",
-        ),
-        (
-            AllGatherGemm(256, 64, 8192, 8, shard="m"),
-            Config("pull", block_m=64, block_n=64),
-            None,
-            "rows_per_flag must not exceed",
-        ),
-        (AllGatherGemm(4096, 3584, 512, 8), Config("pull"), None, "k_per_flag must not exceed"),
-        (
-            AllGatherGemm(4096, 3584, 512, 8),
-            Config("pull", k_per_flag=256, block_k=128),
-            None,
-            "block_k must not exceed",
-        ),
-        (
-            AllGatherGemm(1 << 20, 64, 8192, 8),
-            Config("push", block_n=64, rows_per_flag=16, k_per_flag=256),
-            None,
-            "at most 8192 flags",
-        ),
-        (
-            AllGatherGemm(8192, 64, 53248, 8),
-            Config("push", block_n=64, rows_per_flag=16, k_per_flag=256),
-            None,
-            "that peers set",
-        ),
-        (AllGatherGemm(128, 3584, 8192, 8), Config("push"), None, "group_m must be 1"),
+        (at(shard="m"), Config("bsp", form="gather_copy"), None, "need A sharded along K"),
+        (at(m=16), Config("push", block_m=32), None, "block_m must not exceed M"),
+        (at(n=32), Config("push", block_n=64), None, "block_n must not exceed N"),
+        (at(m=256, shard="m"), Config("pull", block_m=64), None, "rows_per_flag must not exceed"),
+        (at(k=512), Config("pull"), None, "k_per_flag must not exceed"),
+        (at(k=512), Config("pull", k_per_flag=256, block_k=128), None, "block_k must not exceed"),
+        (at(m=1 << 20), Config("push", rows_per_flag=16, k_per_flag=256), None,
+            "at most 8192 flags"),
+        (at(m=8192, k=53_248), Config("push", rows_per_flag=16, k_per_flag=256), None,
+            "that peers set"),
+        (at(m=128), Config("push"), None, "group_m must be 1"),
         (LARGE, Config("push", block_m=16, block_n=32), H200, "at least 8 accumulators"),
         (LARGE, Config("push", block_m=256, block_n=256), H200, "at most 128 fp32 accumulators"),
         (LARGE, Config("push", block_k=128), MI300X, "must fit the chip's shared memory"),
@@ -127,51 +99,25 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
         (LARGE, Config("push", xcds=8), MI300X, None),
         (LARGE, Config("push", xcds=8), None, None),
         (LARGE, Config("push", xcds=8), H200, "xcds needs several dies, which h200 lacks"),
-        (
-            LARGE,
-            Config("push", xcds=8, schedule="dynamic"),
-            MI300X,
-            "xcds must be 1 where programs claim tiles",
-        ),
-        (
-            LARGE,
-            Config("push", loads="descriptor"),
-            MI300X,
-            "loads needs descriptors, which mi300x lacks",
-        ),
-        (AllGatherGemm(512, 3584, 8192, 8), Config("push", split_k=2), H200, None),
-        (
-            AllGatherGemm(512, 3584, 8192, 8),
-            Config("push", block_m=64, split_k=2),
-            H200,
-            "split_k must be 1 where there is a whole tile",
-        ),
+        (LARGE, Config("push", xcds=8, schedule="dynamic"), MI300X,
+            "xcds must be 1 where programs claim tiles"),
+        (LARGE, Config("push", loads="descriptor"), MI300X,
+            "loads needs descriptors, which mi300x lacks"),
+        (at(m=512), Config("push", split_k=2), H200, None),
+        (at(m=512), Config("push", block_m=64, split_k=2), H200,
+            "split_k must be 1 where there is a whole tile"),
         (LARGE, Config("push_ce", rows_per_flag=64), H200, "a copy must move at least 256 KB"),
         (LARGE, Config("push_ce", rows_per_flag=64), None, "at most 16 copies"),
         (LARGE, Config("push_ce", rows_per_flag=256), MI300X, None),
-        (
-            AllGatherGemm(64, 3584, 8192, 2),
-            Config("bsp_chunked", first_rows=64, growth=1),
-            H200,
-            "at least 128 rows of C",
-        ),
-        (
-            AllGatherGemm(256, 3584, 8192, 8),
-            Config("bsp_chunked", first_rows=512, growth=1),
-            None,
-            "first_rows must not exceed",
-        ),
+        (at(m=64, world=2), Config("bsp_chunked", first_rows=64, growth=1), H200,
+            "at least 128 rows of C"),
+        (at(m=256), Config("bsp_chunked", growth=1), None, "first_rows must not exceed"),
         (LARGE, Config("bsp_chunked", first_rows=128, growth=1), None, "at most 16 chunks"),
         (LARGE, Config("bsp_chunked", first_rows=2048), None, "no chunk could be larger"),
-        (
-            AllGatherGemm(4096, 3584, 8192, 2),
-            Config("bsp_chunked", copy_streams=3),
-            None,
-            "fewer than the ranks",
-        ),
+        (at(world=2), Config("bsp_chunked", copy_streams=3), None, "fewer than the ranks"),
         (LARGE, Config("bsp_chunked"), H200, None),
     ],
-)
+)  # fmt: skip
 def test_rules_answer_with_their_sentence(
     shape: AllGatherGemm, config: Config, chip: Chip | None, sentence: str | None
 ) -> None:
@@ -321,6 +267,14 @@ def test_operations_are_listed() -> None:
         ValueError, match=f"no operation 'softmax'; the operations are {', '.join(OPS)}"
     ):
         operation("softmax")
+
+
+@pytest.mark.parametrize("op", ["gemm_all_reduce", "merge_attention"])
+def test_words_are_for_one_die(op: str) -> None:
+    space, shape = operation(op).space, operation(op).shape.parse(operation(op).shape.example())
+    (words,) = (one for one in space.defaults(shape, H200) if one.variant == "one_shot_ll")
+    assert "one die" in (space.why_refused(shape, words, MI300X) or "")
+    assert "one_shot_ll" not in {one.variant for one in space.defaults(shape, MI300X)}
 
 
 def test_peers_never_set_the_flags_that_a_rank_keeps_for_itself() -> None:
