@@ -87,13 +87,10 @@ def test_rules_of_a_chip_that_only_say_what_is_slow_refuse_no_launch() -> None:
     assert DECODE.why_refused(DECODED, first, small) is None
     copied = Config("push_ce", **dict(TILED.knobs))
     tiny = AllGatherGemm(16, 32, 512, 2)
-    assert (
-        "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "")
-        and GEMM.why_refused(tiny, copied, H200) is None
-    )
-    assert "block_m must not exceed M" in (
-        GEMM.why_refused(tiny, Config("push", block_m=64), H200) or ""
-    )
+    assert "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "")
+    assert GEMM.why_refused(tiny, copied, H200) is None
+    refused = GEMM.why_refused(tiny, Config("push", block_m=64), H200)
+    assert "block_m must not exceed M" in (refused or "")
 
 
 @pytest.mark.parametrize("space", [GEMM, DECODE], ids=lambda space: space.op)
@@ -130,38 +127,25 @@ def test_a_plan_is_made_once_for_a_shape_a_config_and_a_workspace() -> None:
 
     here, other = workspace(None, 8), workspace(None, 8)
     first = plan.plan_of(DECODED, WORDS, here, prepare)
-    assert (
-        plan.plan_of(
-            FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict()), here, prepare
-        )
-        is first
-    )
-    assert (
-        plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
-        and plan.plan_of(DECODED, WORDS, other, prepare) is not first
-    )
-    assert (
-        len(made) == 3
-        and [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
-        and not here.calls
-    )
+    again = FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict())
+    assert plan.plan_of(*again, here, prepare) is first
+    assert plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
+    assert plan.plan_of(DECODED, WORDS, other, prepare) is not first
+    assert len(made) == 3 and not here.calls
+    assert [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
 
 
 def test_operands_come_first_and_the_rest_in_the_kernels_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    launches, kernel = (
-        compiles_nothing(monkeypatch),
-        SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"]),
-    )
-    source = KernelSource(
-        kernel, {"x": "*fp16", "y": "*fp16", "size": "i32"}, {"BLOCK": 64}, (), {}
-    )
+    launches = compiles_nothing(monkeypatch)
+    kernel = SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"])
+    types = {"x": "*fp16", "y": "*fp16", "size": "i32"}
+    source = KernelSource(kernel, types, {"BLOCK": 64}, (), {})
     plan.launcher(source, (1, 1, 1), ("x", "y"), {"size": 7}, "cuda")(1, 2)
     assert launches == [(1, 2, 7, 64)]
-    with pytest.raises(
-        ValueError, match=r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"
-    ):
+    sentence = r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"
+    with pytest.raises(ValueError, match=sentence):
         plan.arguments_after(source, ("y", "x"), {"size": 7})
 
 
