@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,41 +85,26 @@ def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
     free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
     for variant in SPACE.variants:
         drawn = list(draw(free, shape, H200, variant, 1500))
-        assert (
-            list(draw(SPACE, shape, H200, variant, 1500))
-            == [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None]
-            != drawn
-        )
+        possible = [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None]
+        assert list(draw(SPACE, shape, H200, variant, 1500)) == possible != drawn
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X, None])
 def test_defaults_are_possible_for_every_shape_of_the_sets_and_small_ones(
     chip: Chip | None,
 ) -> None:
-    small = [
+    shapes = [
         FlashDecode(3, group * 2, 2, dim, length, 4)
-        for dim in (64, 256)
-        for group in (1, 12, 16)
-        for length in (1, 7, 100)
+        for dim, group, length in product((64, 256), (1, 12, 16), (1, 7, 100))
     ]
-    for shape in [
-        *small,
-        *(
-            replace(s, output="heads")
-            for make in SHAPE_SETS.values()
-            for world in (2, 8)
-            for s in make(world=world)
-            if s.q_heads % world == 0
-        ),
-    ]:
+    for make, world in product(SHAPE_SETS.values(), (2, 8)):
+        shapes += [replace(s, output="heads") for s in make(world=world) if s.q_heads % world == 0]
+    for shape in shapes:
         defaults = SPACE.defaults(shape, chip)
-        without = (
-            {"persistent_ll"} if chip is MI300X or mailbox_bytes(shape) > MAILBOX_BYTES else set()
-        )
-        assert {config.variant for config in defaults} == set(SPACE.variants) - without
-        assert [SPACE.why_invalid(shape, config, chip) for config in defaults] == [None] * len(
-            defaults
-        ), shape
+        words = chip is not MI300X and mailbox_bytes(shape) <= MAILBOX_BYTES
+        variants = set(SPACE.variants) - (set() if words else {"persistent_ll"})
+        assert {config.variant for config in defaults} == variants
+        assert {SPACE.why_invalid(shape, one, chip) for one in defaults} == {None}, shape
 
 
 def test_defaults_fill_the_chip() -> None:
@@ -140,9 +126,8 @@ def test_bsp_has_the_splits_and_pipelines_that_the_others_start_from() -> None:
 def test_the_set_of_the_paper_has_its_heads_and_lengths() -> None:
     shapes = SHAPE_SETS["paper"]()
     assert {(s.q_heads, s.kv_heads, s.head_dim, s.world) for s in shapes} == {(96, 12, 128, 8)}
-    assert {s.batch for s in shapes} == set(BATCHES) and {s.kv_len for s in shapes} == {
-        1024 << n for n in range(9)
-    }
+    assert {s.batch for s in shapes} == set(BATCHES)
+    assert {s.kv_len for s in shapes} == {1024 << n for n in range(9)}
     assert len(shapes) == len(set(shapes)) == 36
 
 
@@ -181,9 +166,8 @@ def test_layouts_are_every_head_dim_output_and_page_size_once(world: int) -> Non
 
 def test_features_tell_every_pair_of_shapes_apart() -> None:
     shapes = [s for make in SHAPE_SETS.values() for s in make()]
-    assert len({tuple(read(shape) for _, read in FEATURES.values()) for shape in shapes}) == len(
-        set(shapes)
-    )
+    found = {tuple(read(shape) for _, read in FEATURES.values()) for shape in shapes}
+    assert len(found) == len(set(shapes))
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X])
@@ -192,11 +176,8 @@ def test_the_model_orders_the_ladder_where_the_cache_is_short_and_not_where_it_i
     chip: Chip, mode: str
 ) -> None:
     def best(shape: FlashDecode, variant: str) -> float:
-        return min(
-            predict(shape, config, mode, chip)
-            for config in SPACE.defaults(shape, chip)
-            if config.variant == variant
-        )
+        found = [config for config in SPACE.defaults(shape, chip) if config.variant == variant]
+        return min(predict(shape, config, mode, chip) for config in found)
 
     ladder = [best(TARGET, name) for name in ("bsp", "no_wait", "fused", "persistent")]
     assert ladder == sorted(ladder, reverse=True) and ladder[0] > 1.4 * ladder[-1]
