@@ -217,12 +217,10 @@ def _kernels(
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
     `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so
     that one binary serves them all."""
-    variant = getattr(
-        import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant
-    )
+    module = import_module(f"tftune.kernels.flash_decode.variants.{config.variant}")
     return tuple(
         _source(launch.kernel, shape, config, launch.constants, arch, waits)
-        for launch in variant(config["kv_splits"])
+        for launch in getattr(module, config.variant)(config["kv_splits"])
     )
 
 
@@ -289,14 +287,8 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
     if name == "merge":
         return min(chip_units, rows), 1, 1
     if name in _RESIDENT:
-        return (
-            min(
-                chip_units * config["programs_per_unit"],
-                max(units(shape, config), pieces(shape, config) + rows),
-            ),
-            1,
-            1,
-        )
+        most = chip_units * config["programs_per_unit"]
+        return min(most, max(units(shape, config), pieces(shape, config) + rows)), 1, 1
     return min(chip_units, pieces(shape, config)), 1, 1
 
 

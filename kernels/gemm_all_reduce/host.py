@@ -55,8 +55,7 @@ def shape_of(
     a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
 ) -> GemmAllReduce:
     """The shape of one call; raises ValueError naming what does not fit."""
-    shape: GemmAllReduce = gemm_reduce.shape_of(GemmAllReduce, a, b, workspace, b_layout)
-    return shape
+    return gemm_reduce.shape_of(GemmAllReduce, a, b, workspace, b_layout)
 
 
 def prepare(

@@ -57,8 +57,7 @@ def shape_of(
     a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
 ) -> GemmReduceScatter:
     """The shape of one call; raises ValueError naming what does not fit."""
-    shape: GemmReduceScatter = gemm_reduce.shape_of(GemmReduceScatter, a, b, workspace, b_layout)
-    return shape
+    return gemm_reduce.shape_of(GemmReduceScatter, a, b, workspace, b_layout)
 
 
 def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> Plan:

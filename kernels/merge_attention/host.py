@@ -228,11 +228,10 @@ def _launch(
         name for name in source.types if name in _STRIDES or name in ("o_ptr", "lse_ptr", "out_ptr")
     )
     fixed = {name: value for name, value in values.items() if name in source.types}
-    if workspace.arch == "interpreter":
-        return launcher(source, (programs, 1, 1), names, fixed, workspace.arch)
-    launch = launcher(
-        source, (programs, 1, 1), names, addresses(source.types, fixed), workspace.arch
-    )
+    grid, arch = (programs, 1, 1), workspace.arch
+    if arch == "interpreter":
+        return launcher(source, grid, names, fixed, arch)
+    launch = launcher(source, grid, names, addresses(source.types, fixed), arch)
 
     def call(*given: Any) -> None:
         launch(*(value if isinstance(value, int) else value.data_ptr() for value in given))
