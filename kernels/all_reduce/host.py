@@ -16,7 +16,7 @@ from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Pieces
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import (
     check_device,
     check_operand,
@@ -207,16 +207,10 @@ def source(shape: AllReduce, config: Config, arch: str) -> KernelSource:
     kernel = getattr(module, name)
     warps = _norm_warps(shape, lanes) if config.variant == "bsp" else config["num_warps"]
     constants = _constants(shape, config, warps * lanes, arch)
-    types = {
-        name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
-    }
     options = {"num_warps": warps, "num_stages": 1}
     if config.variant != "bsp":
         options["launch_cooperative_grid"] = True
-    own = {name: constants[name] for name in kernel.arg_names if name not in types}
-    return KernelSource(
-        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
-    )
+    return source_of(kernel, shape.dtype, _TYPES, constants, _OPEN, options)
 
 
 def _norm_warps(shape: AllReduce, lanes: int) -> int:

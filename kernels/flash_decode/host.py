@@ -15,7 +15,7 @@ from tftune.kernels.device.constants import Attention, Cache, Peers
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.rules import TILE, parts_bytes, pieces, pieces_per_flag, units
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
@@ -232,8 +232,6 @@ def _source(
     arch: str,
     waits: str = "tile",
 ) -> KernelSource:
-    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
-    all_constants = _constants(shape, config, arch, waits) | dict(constants)
     attends = "cache" in kernel.arg_names
     options = {
         "num_warps": config["num_warps"] if attends else 4,
@@ -243,10 +241,8 @@ def _source(
         options["launch_cooperative_grid"] = True
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
-    own = {name: all_constants[name] for name in kernel.arg_names if name not in types}
-    return KernelSource(
-        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
-    )
+    all_constants = _constants(shape, config, arch, waits) | dict(constants)
+    return source_of(kernel, shape.dtype, _TYPES, all_constants, _OPEN, options)
 
 
 def _constants(shape: FlashDecode, config: Config, arch: str, waits: str) -> dict[str, Any]:

@@ -42,19 +42,14 @@ def _flags(shape: FlashDecode, config: Config) -> int:
     where it is not."""
     if config["heads_per_flag"] == 0:
         return 1
-    return int(
-        -(-pieces(shape, config) // max(1, config["heads_per_flag"] // config["heads_per_program"]))
-    )
+    each = max(1, config["heads_per_flag"] // config["heads_per_program"])
+    return int(-(-pieces(shape, config) // each))
 
 
 def parts_bytes(shape: FlashDecode, config: Config) -> int:
     """Bytes of all splits' partial results."""
-    return (
-        units(shape, config)
-        * shape.group
-        * (shape.head_dim + 1)
-        * (8 if config.variant == "persistent_ll" else 4)
-    )
+    word = 8 if config.variant == "persistent_ll" else 4
+    return units(shape, config) * shape.group * (shape.head_dim + 1) * word
 
 
 def mailbox_bytes(shape: FlashDecode) -> int:

@@ -11,13 +11,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Choice, Config, Space
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.rules import (
-    RULES,
-    TILE,
-    stages,
-    table_takes_stages,
-    units,
-)
+from tftune.kernels.flash_decode.rules import RULES, TILE, stages, table_takes_stages, units
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
 _ATTEND = (
@@ -217,17 +211,10 @@ def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
 def _default_heads(shape: FlashDecode, on: int) -> int:
     """As few heads as leave none of so many programs more than one piece, as far as a group and a
     program's tile go."""
-    most = min(
-        power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world))
-    )
-    return next(
-        (
-            heads
-            for heads in (1, 2, 4, 8)
-            if heads == most or shape.batch * shape.q_heads <= heads * on
-        ),
-        most,
-    )
+    held = TILE // (shape.head_dim * power_of_two_from(shape.world))
+    most, all_heads = min(power_of_two_from(shape.group), held), shape.batch * shape.q_heads
+    enough = (heads for heads in (1, 2, 4, 8) if heads == most or all_heads <= heads * on)
+    return next(enough, most)
 
 
 SPACE = Space(

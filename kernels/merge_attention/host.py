@@ -14,7 +14,7 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Messages
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE, payload_bytes, pieces
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import check_device, check_out, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
@@ -203,16 +203,10 @@ def _sources(shape: MergeAttention, config: Config, arch: str) -> tuple[KernelSo
     )
     options = {"num_warps": warps, "num_stages": 1, **cooperative}
     constants = {"cut": cut, "THREADS": warps * (64 if arch == "hip" else 32), "ARCH": arch}
-    return tuple(_source(getattr(module, name), shape, constants, options) for name in names)
-
-
-def _source(
-    kernel: Any, shape: MergeAttention, constants: dict[str, Any], options: dict[str, Any]
-) -> KernelSource:
-    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
-    own = {name: constants[name] for name in kernel.arg_names if name not in types}
-    divisible = tuple(name for name in types if name not in _OPEN)
-    return KernelSource(kernel, types, own, divisible, options)
+    return tuple(
+        source_of(getattr(module, name), shape.dtype, _TYPES, constants, _OPEN, options)
+        for name in names
+    )
 
 
 def _packed_rows(shape: MergeAttention) -> int:
