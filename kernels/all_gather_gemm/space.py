@@ -21,7 +21,7 @@ from tftune.kernels.all_gather_gemm.rules import (
     worth_registering,
 )
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import BLOCKS, COPY_BYTES, LOADS, PIPELINE
+from tftune.kernels.core.gemm_space import BLOCKS, COPY_BYTES, LOADS, PIPELINE, STREAMS
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Choice, Config, Space
 
@@ -86,12 +86,7 @@ _FORM = Choice(
     "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
 )
-_STREAMS = Choice(
-    "copy_streams",
-    (1, 3),
-    "side streams that copies are dealt out to: more let several copy engines work at once",
-    1,
-)
+_STREAMS = replace(STREAMS, values=(1, 3))
 _COPY_ROWS = (16, 64, 256, 512, 1024, 2048, 8192)
 _FIRST_ROWS = (16, 64, 128, 256, 512, 1024, 2048, 8192)
 _COPIES = (

@@ -149,9 +149,7 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float =
     """A call (x, out), or (x, residual, weight, out), for this shape and config: compiled, with
     buffers allocated; launches nothing, and is collective only for torch's forms of BSP.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":

@@ -163,9 +163,7 @@ def prepare(
     allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
     contiguous. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     kernels = _kernels(shape, config, workspace.arch, waits)

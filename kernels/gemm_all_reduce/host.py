@@ -65,9 +65,7 @@ def prepare(
     nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
     `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "push_ce":

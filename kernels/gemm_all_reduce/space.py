@@ -20,6 +20,7 @@ from tftune.kernels.core.gemm_space import (
     BLOCKS,
     LOADS,
     PIPELINE,
+    STREAMS,
     Knobs,
     copy_rule,
     streams_rule,
@@ -53,12 +54,7 @@ _BY_COPIES = (
         "runs of an owner's rows: each has a GEMM, copies and flags of its own",
         2,
     ),
-    Choice(
-        "copy_streams",
-        (1, 3, 7),
-        "side streams that copies are dealt out to: more let several copy engines work at once",
-        1,
-    ),
+    STREAMS,
 )
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")

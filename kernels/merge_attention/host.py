@@ -127,9 +127,7 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     """A call (o, lse, out) for this shape and config: compiled, with buffers allocated; not
     collective, and launches nothing.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
