@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from lone import lone
 
 import tftune
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -21,12 +22,6 @@ from tftune.models.selector import MEMO, Selector
 from tftune.recorder import Recorder
 
 SIZES = 10_000
-
-
-def alone(device: torch.device | None = None) -> Workspace:
-    """Rank 0 of 2, whose peer is never asked."""
-    device = device or torch.device("cpu")
-    return Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 1 << 20, None)
 
 
 def _nothing(*given: Any, **named: Any) -> None:
@@ -65,7 +60,7 @@ def test_ten_thousand_sizes_keep_memory_flat(monkeypatch: pytest.MonkeyPatch, op
     monkeypatch.setattr("tftune.kernels.all_reduce.host.interpreted", plan.interpreted)
     monkeypatch.setattr("tftune.kernels.all_reduce.variants.bsp._library", lambda *given: _nothing)
     monkeypatch.setattr(tftune, "_default", selector := Selector())
-    workspace, dice = alone(), random.Random(5)
+    workspace, dice = lone(generation_bytes=1 << 20), random.Random(5)
     sizes = [dice.randint(1, 4096) for _ in range(SIZES)]
     before, largest = held(), 2 * 4096 * 16 * 2
     for m in sizes:
@@ -78,7 +73,7 @@ def test_ten_thousand_sizes_keep_memory_flat(monkeypatch: pytest.MonkeyPatch, op
 
 def test_plans_of_one_size_share_buffers_and_growing_frees_none() -> None:
     """A captured graph holds the addresses that it was captured with."""
-    workspace = alone()
+    workspace = lone()
     small = workspace.buffer("gathered", (4, 8), torch.float16)
     again = workspace.buffer("gathered", (2, 16), torch.bfloat16)
     assert small.data_ptr() == again.data_ptr() and again.shape == (2, 16)
@@ -92,7 +87,7 @@ def test_plans_of_one_size_share_buffers_and_growing_frees_none() -> None:
 
 def test_memory_that_is_missing_in_a_capture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    workspace = alone(torch.device("cuda", 0))
+    workspace = lone(device="cuda:0")
     workspace.buffers["gathered"] = [torch.zeros(64, dtype=torch.uint8)]
     assert workspace.buffer("gathered", (8,), torch.int32).shape == (8,)
     with pytest.raises(

@@ -91,18 +91,16 @@ stack: read in the assembly of sm_90."""
 def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) -> None:
     op, chip = operation("flash_decode"), MI300X if arch.startswith("gfx") else H200
     shape, variants = DECODES[size]
-    for config in (
-        config for config in op.space.defaults(shape, chip) if config.variant in variants
-    ):
+    most = 0 if arch.startswith("gfx") else ADDRESS_BYTES
+    for config in op.space.defaults(shape, chip):
+        if config.variant not in variants:
+            continue
+        resident = config.variant in ("persistent", "persistent_ll")
         for kernel in op.module("host").kernel_sources(shape, config, chip):
             compiled = kernel.compile(gpu_target(arch))
             assert compiled.metadata.shared <= chip.shared_bytes
-            assert spilled_bytes(compiled, arch, tmp_path) <= (
-                0 if arch.startswith("gfx") else ADDRESS_BYTES
-            ), (config, kernel.kernel)
-            assert compiled.metadata.launch_cooperative_grid == (
-                config.variant in ("persistent", "persistent_ll")
-            )
+            assert spilled_bytes(compiled, arch, tmp_path) <= most, (config, kernel.kernel)
+            assert compiled.metadata.launch_cooperative_grid == resident
 
 
 @pytest.mark.parametrize("page_size", [0, 16])
@@ -204,13 +202,8 @@ for name in sys.argv[1:]:
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
 
     def keys(*order: str) -> set[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", script, *order],
-            env=environment,
-            text=True,
-            capture_output=True,
-            check=True,
-        )
+        command = [sys.executable, "-c", script, *order]
+        done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)
         return set(done.stdout.splitlines())
 
     printed = [keys("push", "pull"), keys("pull", "push"), keys("push")]

@@ -117,11 +117,7 @@ def test_a_compiler_that_died_unasked_leaves_the_next_configs_theirs(
 ) -> None:
     monkeypatch.setattr(compiler, "compile_one", stand_ins.compiler)
     pool = CompilePool(H200, 30.0, workers=1)
-    fatal, harmless, other = (
-        variant_of(PUSH, num_stages=3),
-        variant_of(PUSH, num_stages=4),
-        variant_of(PUSH, num_stages=5),
-    )
+    fatal, harmless, other = (variant_of(PUSH, num_stages=count) for count in (3, 4, 5))
     pool.ahead(SHAPE, [fatal])
     pool.settle(30.0)
     pool.ahead(SHAPE, [other])

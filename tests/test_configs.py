@@ -17,10 +17,8 @@ from tftune.kernels.core.space import Choice, Config, Knob
 def _by_hand(variant: str, shape: AllGatherGemm, chip: Chip) -> Iterator[Config]:
     """Every value with every other, each held against every rule: millions."""
     choices = [choice.on(chip) for choice in SPACE.choices(variant)]
-    names, rules = (
-        [choice.name for choice in choices],
-        [rule.holds for rule in SPACE.rules if rule.applies(variant)],
-    )
+    names = [choice.name for choice in choices]
+    rules = [rule.holds for rule in SPACE.rules if rule.applies(variant)]
     for values in product(*(choice.values for choice in choices)):
         knobs = dict(zip(names, values, strict=True))
         if all(holds(shape, knobs, chip) for holds in rules):

@@ -15,12 +15,13 @@ pytest.importorskip("triton")
 from tftune.kernels.comm import copy_engine
 from tftune.kernels.comm.copy_engine import Exchange, HostRuntime, Piece, SideStreams
 
+Log = list[tuple[str, str]]
 SHARD = 1 << 20
 PIECES = (Piece(0, 100, 64), Piece(64, 200, 64))
 
 
 class Stream:
-    def __init__(self, name: str, log: list[tuple[str, str]]) -> None:
+    def __init__(self, name: str, log: Log) -> None:
         self.name, self.log = name, log
 
     def wait_stream(self, other: Stream) -> None:
@@ -28,15 +29,15 @@ class Stream:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
     """What each stream does, in the order in which the host queues it."""
-    entries: list[tuple[str, str]] = []
+    entries: Log = []
     main = Stream("main", entries)
     monkeypatch.setattr(copy_engine, "_main", lambda stream: main)
     yield entries
 
 
-def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
+def exchange(log: Log, streams: int) -> Exchange:
     """Of two pieces to one peer, whose flags lie at 1 and at 2."""
     made: Any = Exchange.__new__(Exchange)
     made._staged = torch.zeros(1, dtype=torch.int32)
@@ -55,8 +56,7 @@ def exchange(log: list[tuple[str, str]], streams: int) -> Exchange:
 
 @pytest.mark.parametrize("streams", [1, 2])
 def test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies(
-    log: list[tuple[str, str]],
-    streams: int,
+    log: Log, streams: int
 ) -> None:
     """Else flags would carry an old epoch, or a caller would overwrite a shard on its way."""
     copies = exchange(log, streams)
@@ -72,10 +72,7 @@ def test_side_streams_follow_the_epoch_and_the_call_ends_behind_their_copies(
 
 
 @pytest.mark.parametrize("streams", [1, 2])
-def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(
-    log: list[tuple[str, str]],
-    streams: int,
-) -> None:
+def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(log: Log, streams: int) -> None:
     exchange(log, streams).send(0, SHARD)
     for flag, piece in enumerate(PIECES, 1):
         at = [what for _, what in log].index(f"copies to {piece.target}")
@@ -84,10 +81,7 @@ def test_a_flag_is_copied_right_behind_its_piece_in_the_same_stream(
 
 
 @pytest.mark.parametrize("streams", [1, 2])
-def test_one_piece_follows_what_the_main_stream_has_so_far(
-    log: list[tuple[str, str]],
-    streams: int,
-) -> None:
+def test_one_piece_follows_what_the_main_stream_has_so_far(log: Log, streams: int) -> None:
     """Else rows would be sent before they are computed."""
     copies = exchange(log, streams)
     for slot, (flag, piece) in enumerate(enumerate(PIECES, 1)):
@@ -98,9 +92,7 @@ def test_one_piece_follows_what_the_main_stream_has_so_far(
         assert log == [(side, what) for what in found]
 
 
-def test_what_is_queued_beside_follows_the_main_stream_and_is_joined(
-    log: list[tuple[str, str]],
-) -> None:
+def test_what_is_queued_beside_follows_the_main_stream_and_is_joined(log: Log) -> None:
     sides: Any = SideStreams.__new__(SideStreams)
     sides.runtime, sides.streams = HostRuntime(), [Stream("side", log)]
     with sides.beside(0):
@@ -110,7 +102,7 @@ def test_what_is_queued_beside_follows_the_main_stream_and_is_joined(
 
 
 def test_copies_are_queued_before_the_kernel_that_waits_for_those_of_peers(
-    log: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all streams share one hardware queue, a kernel before them would wait for ever."""
     from tftune.kernels.all_gather_gemm import AllGatherGemm, host
@@ -122,18 +114,13 @@ def test_copies_are_queued_before_the_kernel_that_waits_for_those_of_peers(
     place = SimpleNamespace(arch="cuda", payload=0, generation_bytes=1 << 20)
     config = Config("push_ce", rows_per_flag=16, copy_streams=1)
     a = torch.zeros(8, 64, dtype=torch.float16)
-    call: Any = host._beside_copies(
-        shape,
-        config,
-        place,
-        lambda *operands: log.append(("main", "multiplies")),  # type: ignore[arg-type]
-    )
-    call(a, a, a)
+    beside: Any = host._beside_copies
+    beside(shape, config, place, lambda *_: log.append(("main", "multiplies")))(a, a, a)
     steps = [step for _, step in log]
     assert steps.index("copies to 2") < steps.index("multiplies") < len(steps) - 1
     assert steps[-1] == "waits for side 0"
 
 
-def test_generations_take_turns(log: list[tuple[str, str]]) -> None:
+def test_generations_take_turns(log: Log) -> None:
     copies = exchange(log, 1)
     assert [copies.begin() for _ in range(4)] == [0, 1, 0, 1]

@@ -29,12 +29,8 @@ def meet(workspace: Workspace, word: str) -> tuple[str, int, int, list[int]]:
     heard = [torch.zeros(1, dtype=torch.int64) for _ in range(workspace.world)]
     dist.all_gather(heard, torch.tensor([workspace.rank]), group=workspace.group)
     assert os.environ["TRITON_INTERPRET"] == "1" and workspace.arch == "interpreter"
-    return (
-        word,
-        int(workspace.payload_tensor[0]),
-        workspace.generation_bytes,
-        [int(rank) for rank in heard],
-    )
+    written = int(workspace.payload_tensor[0])
+    return word, written, workspace.generation_bytes, [int(rank) for rank in heard]
 
 
 def look(workspace: Workspace) -> tuple[str, list[str]]:
@@ -86,9 +82,8 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
 
 
 def test_an_error_shows_the_rank_s_output(ranks_start_anew: None, tmp_path: Path) -> None:
-    with pytest.raises(
-        RuntimeError, match=r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"
-    ):
+    sentence = r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"
+    with pytest.raises(RuntimeError, match=sentence):
         emulated.run(2, fail, tmp_path, timeout_s=60)
     assert nobody_left(tmp_path)
 
@@ -102,15 +97,8 @@ def test_a_crash_is_an_error(tmp_path: Path) -> None:
 def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
     """Of a job that hangs: orphans would poll their flags until the machine is started again."""
     job = Path(__file__).with_name("orphans.py")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        f"--basetemp={tmp_path / 'job'}",
-        str(job),
-    ]
+    options = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'job'}"]
+    command = [sys.executable, "-m", "pytest", *options, str(job)]
     process = subprocess.Popen(
         command, cwd=job.parent.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

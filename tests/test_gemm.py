@@ -14,6 +14,9 @@ from tftune.kernels.flash_decode.workloads import SHAPE_SETS
 
 pytest.importorskip("triton")
 
+from tftune.kernels.device.gemm import by_die
+from tftune.kernels.device.shards import chunk_and_peer
+
 MOST_UNITS = 32 * MI300X.units
 """Of flash_decode where it splits: a rule of its space."""
 
@@ -26,8 +29,6 @@ def test_every_program_has_one_place_by_die_for_every_grid() -> None:
     """A remap that is right only for multiples of the dies would compute some tiles twice and
     others never. flash_decode gives a place to every unit of work, up to the most that its rules
     allow."""
-    from tftune.kernels.device.gemm import by_die
-
     shapes = {(shape.batch, shape.kv_heads) for make in SHAPE_SETS.values() for shape in make()}
     units = {
         batch * kv_heads * splits
@@ -41,40 +42,29 @@ def test_every_program_has_one_place_by_die_for_every_grid() -> None:
     }
     for xcds in {*values(SPACE, "push", "xcds"), *values(DECODE, "persistent", "xcds")}:
         for programs in sorted(counts):
-            assert sorted(by_die.fn(number, programs, xcds) for number in range(programs)) == list(
-                range(programs)
-            ), (programs, xcds)
+            places = [by_die.fn(number, programs, xcds) for number in range(programs)]
+            assert sorted(places) == [*range(programs)], (programs, xcds)
 
 
 def test_a_die_takes_neighbouring_places() -> None:
-    from tftune.kernels.device.gemm import by_die
-
     places = [by_die.fn(number, 43, 8) for number in range(43)]
-    assert (
-        places[0::8] == [0, 1, 2, 3, 4, 5]
-        and places[1::8] == [6, 7, 8, 9, 10, 11]
-        and places[3::8] == [18, 19, 20, 21, 22]
-    )
+    runs = [places[die::8] for die in (0, 1, 3)]
+    assert runs == [[*range(6)], [*range(6, 12)], [*range(18, 23)]]
     assert [by_die.fn(number, 43, 1) for number in range(43)] == list(range(43))
 
 
 @pytest.mark.parametrize("order", ["chunk", "column", "group"])
 def test_every_order_moves_every_chunk_to_every_peer_once(order: str) -> None:
-    from tftune.kernels.device.shards import chunk_and_peer
-
     for rows, columns, peers, band in itertools.product(
         (1, 2, 5, 8, 9), (1, 2, 3), (1, 3, 7), (1, 2, 8, 16)
     ):
         items = range(rows * columns * peers)
         moved = [chunk_and_peer.fn(item, rows, columns, peers, band, order) for item in items]
-        assert sorted(moved) == [
-            (chunk, peer) for chunk in range(rows * columns) for peer in range(peers)
-        ]
+        assert sorted(moved) == [*itertools.product(range(rows * columns), range(peers))]
 
 
 def test_orders_say_what_comes_first() -> None:
     """Three row chunks of two column chunks, numbered along K first, to two peers."""
-    from tftune.kernels.device.shards import chunk_and_peer
 
     def moves(order: str, band: int) -> list[tuple[int, int]]:
         return [chunk_and_peer.fn(item, 3, 2, 2, band, order) for item in range(12)]
@@ -82,14 +72,5 @@ def test_orders_say_what_comes_first() -> None:
     assert moves("chunk", 1)[:5] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
     assert moves("column", 1)[:5] == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
     assert moves("group", 3)[:7] == [(0, 0), (2, 0), (4, 0), (1, 0), (3, 0), (5, 0), (0, 1)]
-    assert moves("group", 2)[:9] == [
-        (0, 0),
-        (2, 0),
-        (1, 0),
-        (3, 0),
-        (0, 1),
-        (2, 1),
-        (1, 1),
-        (3, 1),
-        (4, 0),
-    ]
+    first = [(0, 0), (2, 0), (1, 0), (3, 0), (0, 1), (2, 1), (1, 1), (3, 1), (4, 0)]
+    assert moves("group", 2)[:9] == first

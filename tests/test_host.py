@@ -80,11 +80,7 @@ def half(*size: int) -> torch.Tensor:
     ],
 )  # fmt: skip
 def test_operands_that_do_not_fit(
-    workspace: Workspace,
-    a: torch.Tensor,
-    b: torch.Tensor,
-    options: dict[str, Any],
-    sentence: str,
+    workspace: Workspace, a: torch.Tensor, b: torch.Tensor, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         all_gather_gemm(a, b, workspace, PUSH, **options)
@@ -109,23 +105,17 @@ def test_a_clone_is_aligned_where_contiguous_returns_the_operand_itself() -> Non
     ],
 )
 def test_a_shape_of_another_world_is_refused(
-    workspace: Workspace,
-    shape: Any,
-    config: Config,
+    workspace: Workspace, shape: Any, config: Config
 ) -> None:
     """Its flags and its messages would go to ranks that are not there."""
-    ready = operation(shape.op).module("host").prepare
-    with pytest.raises(
-        ValueError, match=f"is of world={shape.world} and the workspace has 2 ranks"
-    ):
-        ready(shape, config, workspace)
+    sentence = f"is of world={shape.world} and the workspace has 2 ranks"
+    with pytest.raises(ValueError, match=sentence):
+        operation(shape.op).module("host").prepare(shape, config, workspace)
 
 
 def test_an_impossible_config_says_the_rule(workspace: Workspace) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"push\(block_k=64, .* cannot run m=16,n=64,k=512,world=2: block_m must not exceed M",
-    ):
+    sentence = r"push\(block_k=64, .* cannot run m=16,n=64,k=512,world=2: block_m must not exceed M"
+    with pytest.raises(ValueError, match=sentence):
         prepare(AllGatherGemm(16, 64, 512, 2), Config("push", block_m=32), workspace)
 
 
@@ -147,12 +137,9 @@ def test_a_launch_is_resident() -> None:
     """Programs wait for each other, so all of a launch must fit at once: one on each unit."""
     for m in (1, 129, 8192):
         shape = AllGatherGemm(m, 3584, 8192, 8)
-        for config in (
-            SPACE.complete(config)
-            for config in SPACE.defaults(shape, H200)
-            if config.variant in FUSED
-        ):
-            assert config["comm_programs"] < programs(shape, config, H200.units) <= H200.units
+        for config in map(SPACE.complete, SPACE.defaults(shape, H200)):
+            if config.variant in FUSED:
+                assert config["comm_programs"] < programs(shape, config, H200.units) <= H200.units
     assert programs(AllGatherGemm(16, 32, 512, 2), SPACE.complete(PUSH), 132) == 16 + 1
 
 
@@ -168,46 +155,33 @@ def test_the_kernel_takes_exactly_its_arguments(variant: str) -> None:
 
 @pytest.mark.parametrize("loads", ["pointer", "descriptor"])
 def test_a_launch_passes_addresses_and_keeps_its_scratch(
-    workspace: Workspace,
-    monkeypatch: pytest.MonkeyPatch,
-    loads: str,
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, loads: str
 ) -> None:
     """In the kernel's own order; the descriptor of an address is made once and keeps no operand
     alive."""
     calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(
-        KernelSource,
-        "compile",
-        lambda self: {(17, 1, 1): lambda *arguments: calls.append(arguments)},
-    )
+    launch = {(17, 1, 1): lambda *arguments: calls.append(arguments)}
+    monkeypatch.setattr(KernelSource, "compile", lambda self: launch)
     config = Config.from_dict(PUSH.to_dict() | {"loads": loads, "block_k": 64, "split_k": 1})
     shape = AllGatherGemm(4, 32, 256, 2, b_layout="nk")
     plan = prepare(shape, config, dataclasses.replace(workspace, arch="cuda"))
     a, b, c = half(4, 128), half(32, 256), half(4, 32)
     for _ in range(2):
         plan(a, b, c)
-    first, second = (
-        dict(zip(source(shape, SPACE.complete(config), "cuda").kernel.arg_names, call, strict=True))
-        for call in calls
-    )
-    assert [first[name] for name in ("a_ptr", "b_ptr", "c_ptr")] == [
-        tensor.data_ptr() for tensor in (a, b, c)
-    ]
-    assert all(
-        isinstance(first[name], int) and first[name]
-        for name in ("parts_ptr", "arrivals_ptr", "control_bases", "payload_bases")
-    )
+    names = source(shape, config, "cuda").kernel.arg_names
+    first, second = (dict(zip(names, call, strict=True)) for call in calls)
+    operands = [first[name] for name in ("a_ptr", "b_ptr", "c_ptr")]
+    assert operands == [tensor.data_ptr() for tensor in (a, b, c)]
+    for name in ("parts_ptr", "arrivals_ptr", "control_bases", "payload_bases"):
+        assert isinstance(first[name], int) and first[name]
     problem = first["problem"]
     assert (first["M"], first["rank"], problem.N, problem.B_IS_NK) == (4, 0, 32, True)
     descriptors = [first[name] for name in ("a_desc", "payload_desc", "b_desc")]
     if loads == "pointer":
         assert descriptors == [None, None, None]
         return
-    assert [d.base.data_ptr() for d in descriptors] == [
-        a.data_ptr(),
-        placed(shape, workspace)[0],
-        b.data_ptr(),
-    ]
+    bases = [a.data_ptr(), placed(shape, workspace)[0], b.data_ptr()]
+    assert [d.base.data_ptr() for d in descriptors] == bases
     assert [(d.shape, d.strides, d.block_shape) for d in descriptors] == [
         ([4, 128], [128, 1], [16, 64]), ([8 + 4, 256], [256, 1], [16, 64]),
         ([32, 256], [256, 1], [32, 64]),
@@ -229,10 +203,8 @@ def test_the_tolerance_has_no_room_for_fp16_sums() -> None:
     less."""
     shape = AllGatherGemm(8, 64, 8192, 8)
     generator = torch.Generator().manual_seed(0)
-    a, b = (
-        torch.randn(8, 8192, generator=generator).half(),
-        (torch.randn(8192, 64, generator=generator) / 8192**0.5).half(),
-    )
+    a = torch.randn(8, 8192, generator=generator).half()
+    b = (torch.randn(8192, 64, generator=generator) / 8192**0.5).half()
     exact = a.double() @ b.double()
     sums = torch.zeros(8, 64, dtype=torch.float16)
     for k in range(0, 8192, 64):
@@ -266,9 +238,8 @@ def test_ranks_that_share_a_heap_see_all_gpus_or_their_own() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens where there is no GPU")
 def test_without_a_gpu_there_is_no_workspace() -> None:
-    with pytest.raises(
-        ValueError, match=r"a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
-    ):
+    sentence = "a Workspace needs a GPU; without one, use tftune.kernels.comm.emulated"
+    with pytest.raises(ValueError, match=sentence):
         Workspace.create(None, 4096)
 
 

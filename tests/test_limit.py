@@ -47,11 +47,8 @@ def test_a_decode_reads_its_cache_then_sends_its_sums() -> None:
     assert found.us == pytest.approx(
         (2 * 8192 * 8 * 128 + 2 * 64 * 128) * 2 / 4.25e6 + 7 * (64 * 128 + 64) * 4 / 309e3 + 1.5
     )
-    parts = [
-        share.part
-        for share in limit.shares([(shape, 20.0), (replace(shape, kv_len=131_072), 200.0)], H200)
-    ]
-    assert parts == ["kv_below_100_us", "kv_from_100_us"]
+    found = limit.shares([(shape, 20.0), (replace(shape, kv_len=131_072), 200.0)], H200)
+    assert [share.part for share in found] == ["kv_below_100_us", "kv_from_100_us"]
 
 
 def test_no_committed_time_beats_the_limit() -> None:
@@ -69,20 +66,14 @@ def test_no_committed_time_beats_the_limit() -> None:
 def test_table_and_result() -> None:
     rows = limit.shares([(shape, 2 * least(shape, H200).us) for shape in paper()], H200)
     assert len(list(limit.table(rows))) == 2 + len(rows)
-    assert (
-        list(limit.table(rows[:1]))[-1] == "| 1 | 0.1 | 13.8 | 0.0 | 15.3 | memory | 30.6 | 0.50 |"
-    )
+    last = "| 1 | 0.1 | 13.8 | 0.0 | 15.3 | memory | 30.6 | 0.50 |"
+    assert list(limit.table(rows[:1]))[-1] == last
     assert next(limit.table(rows)).startswith("| M | compute | memory ")
-    decodes = [FlashDecode(batch, 64, 8, 128, 1024, 8) for batch in (1, 4)]
-    assert next(limit.table(limit.shares([(shape, 20.0) for shape in decodes], H200))).startswith(
-        "| batch | kv_len | compute |"
-    )
+    decodes = [(FlashDecode(batch, 64, 8, 128, 1024, 8), 20.0) for batch in (1, 4)]
+    head = next(limit.table(limit.shares(decodes, H200)))
+    assert head.startswith("| batch | kv_len | compute |")
     rows[0] = replace(rows[0], winner_us=rows[0].limit.us / 0.5**9)
-    told = limit.result(rows, mode="graph")
-    assert (
-        told == "RESULT limit mode=graph m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 "
-        "shapes_m_to_128=8"
-    )
-    assert (
-        limit.result(rows[8:10], mode="graph") == "RESULT limit mode=graph"
-    )  # neither large nor small
+    plain = "RESULT limit mode=graph"
+    shares = "m_from_1024=0.500 shapes_m_from_1024=4 m_to_128=0.250 shapes_m_to_128=8"
+    assert limit.result(rows, mode="graph") == f"{plain} {shares}"
+    assert limit.result(rows[8:10], mode="graph") == plain  # neither large nor small

@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from lone import lone
 
 import tftune
-from tftune.kernels.comm.workspace import Workspace
 from tftune.models.selector import fallback
 
 
 def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """What changes from call to call: where the operands lie, and their types."""
-    import torch
-
     from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
+    workspace = lone()
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
     seen: list[Any] = []
     monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
@@ -45,54 +42,32 @@ def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatc
 def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds
     addresses of one GPU."""
-    import torch
-
     from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
     monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
     monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: None)
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    ran = Workspace(0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None)
+    ran = lone()
     ops.all_gather_gemm(a, b, ran, shard="k")
     half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
-    here, there = torch.device("cpu"), torch.device("cuda", 0)
     for device, operand, sentence in (
-        (here, half, "a begins 8 bytes behind a multiple of 16"),
-        (there, a, "a is on cpu but the workspace is on cuda:0"),
+        ("cpu", half, "a begins 8 bytes behind a multiple of 16"),
+        ("cuda:0", a, "a is on cpu but the workspace is on cuda:0"),
     ):  # fmt: skip
-        workspace = Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None)
+        workspace = lone(device=device)
         workspace.calls.update(ran.calls)
         with pytest.raises(ValueError, match=sentence):
             ops.all_gather_gemm(operand, b, workspace, shard="k")
 
 
-def test_operands_that_do_not_fit_are_refused() -> None:
-    import torch
-
-    from tftune.ops import all_gather_gemm
-
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 12, dtype=torch.float16)
-    with pytest.raises(ValueError, match="the gathered a has 8 columns but b has 12 rows"):
-        all_gather_gemm(a, b, workspace)
-    with pytest.raises(ValueError, match="the gathered a has 16 columns but b has 24 rows"):
-        all_gather_gemm(a, b, workspace, shard="k", b_layout="kn")
-
-
 def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
     fit."""
-    import torch
-
     from tftune import ops
 
     monkeypatch.setattr(tftune, "_default", None)
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
+    workspace = lone()
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
     for words, sentence in (
         ({"mode": "cuda_graph"}, "mode='cuda_graph' is not one of graph, eager"),
@@ -119,8 +94,6 @@ def test_layouts_that_are_left_out_are_read_off_the_sizes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where several fit they are asked for; each that is no engine's is warned of once."""
-    import torch
-
     from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
@@ -129,12 +102,7 @@ def test_layouts_that_are_left_out_are_read_off_the_sizes(
     monkeypatch.setattr(
         host, "prepare", lambda shape, *_: lambda *call: asked.append((shape.shard, shape.b_layout))
     )
-    workspace = {
-        world: Workspace(
-            0, world, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-        )
-        for world in (1, 2)
-    }
+    workspace = {world: lone(world) for world in (1, 2)}
     a = torch.zeros(4, 8, dtype=torch.float16)
 
     def ran(b_sizes: tuple[int, int], world: int = 2, **words: str) -> tuple[str, str]:
@@ -155,3 +123,5 @@ def test_layouts_that_are_left_out_are_read_off_the_sizes(
     for sizes, words in (((8, 8), {}), ((16, 8), {}), ((16, 16), {"shard": "k"})):
         with pytest.raises(ValueError, match=r"may be shard='.*' or shard='.*'; say which"):
             ran(sizes, **words)
+    with pytest.raises(ValueError, match="the gathered a has 8 columns but b has 12 rows"):
+        ran((24, 12))

@@ -4,6 +4,7 @@ arguments, one plan for a config."""
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import fake_gpu
 import pytest
 import torch
+from lone import lone
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm import host as gemm
@@ -32,25 +34,9 @@ TILED = Config("push", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_
 
 
 def workspace(chip: Chip | None, world: int, generation_bytes: int = 1 << 30) -> Workspace:
-    """One of so many ranks: good for all that is refused before a launch, and for launches that are
-    only noted."""
     arch, units = (chip.can.backend, chip.units) if chip else ("interpreter", 16)
     bases = torch.zeros(world, dtype=torch.int64)
-    return Workspace(
-        0,
-        world,
-        arch,
-        units,
-        torch.device("cpu"),
-        None,
-        0,
-        0,
-        bases,
-        bases,
-        generation_bytes,
-        None,
-        chip=chip,
-    )
+    return lone(world, generation_bytes, arch, units, bases=bases, chip=chip)
 
 
 def compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
@@ -86,26 +72,10 @@ def test_parts_of_a_tile_that_cannot_run_at_once_are_refused_by_their_rule(
 ) -> None:
     compiles_nothing(monkeypatch)
     shape = AllGatherGemm(16, 32, 4096, 2)
-    config = Config(
-        "push",
-        block_m=16,
-        block_n=32,
-        group_m=1,
-        num_warps=4,
-        rows_per_flag=16,
-        comm_programs=8,
-        split_k=8,
-        k_per_flag=256,
-    )
+    config = Config("push", **dict(TILED.knobs), comm_programs=8, split_k=8, k_per_flag=256)
     here = workspace(replace(H200, units=units), 2)
-    if refused:
-        with pytest.raises(
-            ValueError,
-            match="split_k must not exceed the programs that compute: all parts of a tile run at "
-            "once",
-        ):
-            gemm.prepare(shape, config, here)
-    else:
+    sentence = "split_k must not exceed the programs that compute: all parts of a tile run at once"
+    with pytest.raises(ValueError, match=sentence) if refused else nullcontext():
         gemm.prepare(shape, config, here)
 
 
@@ -115,15 +85,12 @@ def test_rules_of_a_chip_that_only_say_what_is_slow_refuse_no_launch() -> None:
     (first, *_) = DECODE.fallbacks(DECODED)
     assert "shared memory" in (DECODE.why_invalid(DECODED, first, small) or "")
     assert DECODE.why_refused(DECODED, first, small) is None
-    copied = Config("push_ce", block_m=16, block_n=32, group_m=1, num_warps=4, rows_per_flag=16)
+    copied = Config("push_ce", **dict(TILED.knobs))
     tiny = AllGatherGemm(16, 32, 512, 2)
-    assert (
-        "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "")
-        and GEMM.why_refused(tiny, copied, H200) is None
-    )
-    assert "block_m must not exceed M" in (
-        GEMM.why_refused(tiny, Config("push", block_m=64), H200) or ""
-    )
+    assert "256 KB" in (GEMM.why_invalid(tiny, copied, H200) or "")
+    assert GEMM.why_refused(tiny, copied, H200) is None
+    refused = GEMM.why_refused(tiny, Config("push", block_m=64), H200)
+    assert "block_m must not exceed M" in (refused or "")
 
 
 @pytest.mark.parametrize("space", [GEMM, DECODE], ids=lambda space: space.op)
@@ -160,38 +127,25 @@ def test_a_plan_is_made_once_for_a_shape_a_config_and_a_workspace() -> None:
 
     here, other = workspace(None, 8), workspace(None, 8)
     first = plan.plan_of(DECODED, WORDS, here, prepare)
-    assert (
-        plan.plan_of(
-            FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict()), here, prepare
-        )
-        is first
-    )
-    assert (
-        plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
-        and plan.plan_of(DECODED, WORDS, other, prepare) is not first
-    )
-    assert (
-        len(made) == 3
-        and [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
-        and not here.calls
-    )
+    again = FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict())
+    assert plan.plan_of(*again, here, prepare) is first
+    assert plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
+    assert plan.plan_of(DECODED, WORDS, other, prepare) is not first
+    assert len(made) == 3 and not here.calls
+    assert [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
 
 
 def test_operands_come_first_and_the_rest_in_the_kernels_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    launches, kernel = (
-        compiles_nothing(monkeypatch),
-        SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"]),
-    )
-    source = KernelSource(
-        kernel, {"x": "*fp16", "y": "*fp16", "size": "i32"}, {"BLOCK": 64}, (), {}
-    )
+    launches = compiles_nothing(monkeypatch)
+    kernel = SimpleNamespace(arg_names=["x", "y", "size", "BLOCK"])
+    types = {"x": "*fp16", "y": "*fp16", "size": "i32"}
+    source = KernelSource(kernel, types, {"BLOCK": 64}, (), {})
     plan.launcher(source, (1, 1, 1), ("x", "y"), {"size": 7}, "cuda")(1, 2)
     assert launches == [(1, 2, 7, 64)]
-    with pytest.raises(
-        ValueError, match=r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"
-    ):
+    sentence = r"the first arguments of the kernel are \('x', 'y'\), not \('y', 'x'\)"
+    with pytest.raises(ValueError, match=sentence):
         plan.arguments_after(source, ("y", "x"), {"size": 7})
 
 

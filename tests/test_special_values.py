@@ -3,6 +3,9 @@ has not arrived, as in flashinfer #1136."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -15,6 +18,18 @@ from tftune.kernels.gemm_all_reduce import host as gemm_host
 from tftune.kernels.merge_attention import host as merge_host
 
 WORDS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 2.0**-24, -65504.0, 1.0)
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """To the bit, but for one NaN in place of all."""
+    return torch.where(tensor.isnan(), torch.nan, tensor.float()).view(torch.int32)
+
+
+def check(calls: Callable[..., Any], argument: str, expected: torch.Tensor) -> None:
+    """The results of all calls on both ranks."""
+    for found in emulated.run(2, calls, argument, timeout_s=120):
+        for result in found:
+            assert torch.equal(bits(result), bits(expected))
 
 
 def reduced(workspace: Workspace, variant: str) -> list[torch.Tensor]:
@@ -32,9 +47,7 @@ def reduced(workspace: Workspace, variant: str) -> list[torch.Tensor]:
 @pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll", "two_shot"])
 def test_sums_of_special_values_arrive(variant: str) -> None:
     expected = torch.tensor(WORDS).half().float().repeat_interleave(16).view(2, 64)
-    for found in emulated.run(2, reduced, variant, timeout_s=120):
-        for result in found:
-            torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
+    check(reduced, variant, expected + 0.0)  # sums begin at +0
 
 
 def merged(workspace: Workspace, variant: str) -> list[torch.Tensor]:
@@ -52,14 +65,7 @@ def merged(workspace: Workspace, variant: str) -> list[torch.Tensor]:
 @pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll"])
 def test_outputs_of_special_values_are_merged(variant: str) -> None:
     expected = torch.tensor(WORDS).half().float().repeat_interleave(64).view(2, 4, 64)
-    for found in emulated.run(2, merged, variant, timeout_s=120):
-        for result in found:
-            torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """To the bit, but for one NaN in place of all."""
-    return torch.where(tensor.isnan(), torch.nan, tensor.float()).view(torch.int32)
+    check(merged, variant, expected + 0.0)
 
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -101,9 +107,7 @@ def test_products_of_special_values_arrive(dtype: str) -> None:
     if dtype == "fp16":
         assert bool((bits(rounded[1]) == -(2**31)).all()), "rank 1 sends -0.0"
     expected = (0.0 + rounded[0] + rounded[1]).to(DTYPES[dtype]).float()
-    for found in emulated.run(2, multiplied, dtype, timeout_s=120):
-        for result in found:
-            assert torch.equal(bits(result), bits(expected))
+    check(multiplied, dtype, expected)
 
 
 def decoded(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
@@ -120,6 +124,4 @@ def decoded(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_of_special_tokens_arrive(dtype: str) -> None:
     expected = values_of(dtype).float().expand(2, 4, 64) + 0.0  # accumulators begin at +0
-    for found in emulated.run(2, decoded, dtype, timeout_s=120):
-        for result in found:
-            assert torch.equal(bits(result), bits(expected))
+    check(decoded, dtype, expected)

@@ -20,33 +20,18 @@ from tftune.models.timeline.simulator import Timeline, play, predict, timeline
 # fp16, N=3584, K=8192, 8x H200, captured, cold caches, best library form, median of 15, slowest
 # rank, 2026-11-21 (us).
 BSP_GRAPH_US = {
-    64: 48.8,
-    128: 53.6,
-    256: 72.8,
-    512: 102,
-    1024: 168,
-    2048: 315,
-    4096: 574,
-    8192: 1079,
-}
+    64: 48.8, 128: 53.6, 256: 72.8, 512: 102, 1024: 168, 2048: 315, 4096: 574, 8192: 1079,
+}  # fmt: skip
 # The prototype of push there, with the tile and the communicating programs that won.
 PUSH_GRAPH_US = {
-    128: (70.7, 128, 8),
-    256: (73.1, 128, 16),
-    512: (84.3, 128, 16),
-    1024: (139, 256, 16),
-    4096: (456, 256, 16),
-    8192: (906, 256, 16),
-}
+    128: (70.7, 128, 8), 256: (73.1, 128, 16), 512: (84.3, 128, 16), 1024: (139, 256, 16),
+    4096: (456, 256, 16), 8192: (906, 256, 16),
+}  # fmt: skip
 # Gather, copy and matmul from an idle queue, 2026-11-20: two runs, which differ by up to 45 % from
 # each other.
 BSP_EAGER_US = {
-    512: (209, 265),
-    1024: (283, 322),
-    2048: (460, 462),
-    4096: (753, 755),
-    8192: (1285, 1300),
-}
+    512: (209, 265), 1024: (283, 322), 2048: (460, 462), 4096: (753, 755), 8192: (1285, 1300),
+}  # fmt: skip
 FASTER_HOST = pytest.mark.xfail(
     strict=True,
     reason="127 us: host costs were fitted on 4x H200, whose host launches faster than that one",
@@ -59,18 +44,19 @@ FASTER_HOST_BSP = pytest.mark.xfail(
 
 SHAPE = AllGatherGemm(m=1024, n=3584, k=8192, world=8)
 PUSH = Config(
-    "push",
-    block_m=128,
-    block_n=128,
-    block_k=64,
-    group_m=8,
-    num_warps=8,
-    num_stages=3,
-    comm_programs=16,
-    rows_per_flag=128,
-    k_per_flag=1024,
-)
+    "push", block_m=128, block_n=128, block_k=64, group_m=8, num_warps=8, num_stages=3,
+    comm_programs=16, rows_per_flag=128, k_per_flag=1024,
+)  # fmt: skip
 MODES = ("graph", "eager")
+
+
+def push(variant: str = "push", **knobs: int | str) -> Config:
+    """PUSH, or another variant, with other knobs."""
+    return Config(variant, **dict(PUSH.knobs) | knobs)
+
+
+def captured(shape: AllGatherGemm, config: Config) -> float:
+    return predict(shape, config, "graph", H200)
 
 
 def at(m: int, **fields: int | str) -> AllGatherGemm:
@@ -103,10 +89,8 @@ def test_eager_bsp_is_within_35_percent_of_h200(m: int) -> None:
 @pytest.mark.parametrize("m", PUSH_GRAPH_US)
 def test_captured_push_is_within_35_percent_of_h200(m: int) -> None:
     measured, block_n, programs = PUSH_GRAPH_US[m]
-    knobs = dict(PUSH.knobs) | {"block_n": block_n, "comm_programs": programs, "num_stages": 4}
-    assert predict(at(m), Config("push", **knobs), "graph", H200) == pytest.approx(
-        measured, rel=0.35
-    )
+    config = push(block_n=block_n, comm_programs=programs, num_stages=4)
+    assert captured(at(m), config) == pytest.approx(measured, rel=0.35)
 
 
 # The player. A unit of memory is what HBM moves in a microsecond.
@@ -163,13 +147,10 @@ def test_taxes_and_work_add_up() -> None:
 def test_orderings_as_measured_on_h200() -> None:
     """Captured, push wins at M=1024 and pull loses by far; pull, which reads A again for each
     column tile, gets worse with M."""
-    wide = Config("push", **(dict(PUSH.knobs) | {"block_n": 256}))
-    pull = Config("pull", **dict(wide.knobs))
-    assert (
-        predict(SHAPE, wide, "graph", H200) < best_bsp(SHAPE) < predict(SHAPE, pull, "graph", H200)
-    )
-    assert predict(SHAPE, pull, "graph", H200) == pytest.approx(962, rel=0.35)
-    assert predict(at(8192), pull, "graph", H200) == pytest.approx(6960, rel=0.35)
+    wide, pull = push(block_n=256), push("pull", block_n=256)
+    assert captured(SHAPE, wide) < best_bsp(SHAPE) < captured(SHAPE, pull)
+    assert captured(SHAPE, pull) == pytest.approx(962, rel=0.35)
+    assert captured(at(8192), pull) == pytest.approx(6960, rel=0.35)
 
 
 @pytest.mark.parametrize("mode", ["graph", pytest.param("eager", marks=FASTER_HOST_BSP)])
@@ -185,12 +166,8 @@ def test_eager_costs_bsp_more_than_one_kernel() -> None:
     """4x H200, M=1: BSP takes 42 us more from an idle queue than captured, a fused kernel 10 us,
     and 20 with descriptors (2026-11-21)."""
     shape = at(1, world=4)
-    push = Config("push", **(dict(PUSH.knobs) | {"block_m": 16, "rows_per_flag": 16}))
-    described = Config("push", **(dict(push.knobs) | {"loads": "descriptor"}))
-    more = [
-        predict(shape, config, "eager", H200) - predict(shape, config, "graph", H200)
-        for config in (push, described)
-    ]
+    fused = [push(block_m=16, rows_per_flag=16, loads=how) for how in ("pointer", "descriptor")]
+    more = [predict(shape, one, "eager", H200) - captured(shape, one) for one in fused]
     assert more == pytest.approx([10, 20], abs=2)
     assert best_bsp(shape, "eager") - best_bsp(shape) == pytest.approx(42, rel=0.35)
 
@@ -216,48 +193,35 @@ def test_every_config_has_a_positive_finite_time(shape: AllGatherGemm, chip: Chi
 def test_every_knob_matters(variant: str) -> None:
     """Somewhere; but for waves_per_eu, which decides registers only: see the audit. Pull hides
     which tiles are near."""
+    hidden = {"waves_per_eu"} | ({"group_m", "xcds", "order"} if variant == "pull" else set())
     for choice in SPACE.variants[variant]:
         changed = False
         for shape, chip, rows in itertools.product((at(4096), at(200)), MODELLED, (32, 128)):
-            knobs = dict(PUSH.knobs) | {"block_m": rows, "block_n": rows}
-            configs = [Config(variant, **(knobs | {choice.name: value})) for value in choice.values]
-            changed |= (
-                len({round(predict(shape, config, "graph", chip), 3) for config in configs}) > 1
-            )
-        hidden = {"waves_per_eu"} | {
-            "push": set(),
-            "staged": set(),
-            "pull": {"group_m", "xcds", "order"},
-        }[variant]
+            knobs = {"block_m": rows, "block_n": rows}
+            configs = [push(variant, **knobs | {choice.name: one}) for one in choice.values]
+            times = {round(predict(shape, config, "graph", chip), 3) for config in configs}
+            changed |= len(times) > 1
         assert changed == (choice.name not in hidden), choice.name
 
 
 def test_an_absent_knob_means_its_default() -> None:
-    assert predict(SHAPE, Config("push"), "graph", H200) == predict(
-        SHAPE, SPACE.complete(Config("push")), "graph", H200
-    )
+    config = Config("push")
+    assert captured(SHAPE, config) == captured(SHAPE, SPACE.complete(config))
 
 
 def test_more_tokens_never_take_less_time() -> None:
     for config in SPACE.defaults(SHAPE, H200):
         for mode in MODES:
             times = [predict(shape, config, mode, H200) for shape in paper()]
-            assert all(later >= 0.999 * earlier for earlier, later in itertools.pairwise(times)), (
-                config,
-                times,
-            )
+            pairs = itertools.pairwise(times)
+            assert all(later >= 0.999 * earlier for earlier, later in pairs), (config, times)
 
 
 def test_flags_too_coarse_and_too_fine_both_cost() -> None:
     """One flag for the whole shard is late; a flag for each 16 x 256 is paid at every wait."""
 
     def us(rows: int, columns: int) -> float:
-        return predict(
-            SHAPE,
-            Config("push", **(dict(PUSH.knobs) | {"rows_per_flag": rows, "k_per_flag": columns})),
-            "graph",
-            H200,
-        )
+        return captured(SHAPE, push(rows_per_flag=rows, k_per_flag=columns))
 
     assert us(128, 1024) < us(512, 8192) * 1.2
     assert us(128, 1024) < us(16, 256)
@@ -268,43 +232,26 @@ def test_chunks_that_are_there_go_by_in_one_loop() -> None:
     often, a part of a split one for each."""
     shape = AllGatherGemm(m=1024, n=3584, k=8192, world=2)
     tile = dict(
-        block_m=64,
-        block_n=64,
-        block_k=64,
-        group_m=8,
-        num_warps=4,
-        num_stages=4,
-        rows_per_flag=64,
-        comm_programs=32,
+        block_m=64, block_n=64, num_warps=4, num_stages=4, rows_per_flag=64, comm_programs=32
     )
     whole, split = (
-        predict(shape, Config("push", **tile, split_k=parts, k_per_flag=1024), "graph", H200)
-        - predict(shape, Config("push", **tile, split_k=parts, k_per_flag=8192), "graph", H200)
+        captured(shape, push(**tile, split_k=parts))
+        - captured(shape, push(**tile, split_k=parts, k_per_flag=8192))
         for parts in (1, 2)
     )
-    assert whole < H200.rates.load_us + H200.rates.poll_us and split > 10 * (
-        H200.rates.load_us + H200.rates.poll_us
-    )
+    start_us = H200.rates.load_us + H200.rates.poll_us
+    assert whole < start_us and split > 10 * start_us
 
 
 def test_the_last_part_of_a_split_tile_is_the_one_that_takes_the_last_chunk() -> None:
     """Seven chunks of a shard, fourteen in all, eight parts: part 5 takes chunks 5 and 13, the last
     part only chunk 7."""
     shape = AllGatherGemm(m=128, n=1024, k=7168, world=2)
-    tile = dict(
-        block_m=64,
-        block_n=256,
-        block_k=128,
-        group_m=8,
-        num_warps=4,
-        num_stages=2,
-        rows_per_flag=16,
-        comm_programs=16,
-    )
-    split = Config("push", **tile, split_k=8, k_per_flag=512, order="group")
-    assert predict(shape, split, "graph", H200) == pytest.approx(
-        26.4, rel=0.2
-    )  # 2x H200, 2026-11-22
+    split = push(
+        block_m=64, block_n=256, block_k=128, num_warps=4, num_stages=2, rows_per_flag=16,
+        split_k=8, k_per_flag=512, order="group",
+    )  # fmt: skip
+    assert captured(shape, split) == pytest.approx(26.4, rel=0.2)  # 2x H200, 2026-11-22
 
 
 def test_a_library_gathers_more_slowly_between_two() -> None:

@@ -80,10 +80,6 @@ class AllGatherGemm(Shape):
         return self.k // self.world if self.shard == "k" else self.k
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def shard_bytes(self) -> int:
         """Bytes that one rank sends to each peer."""
         return self.shard_rows * self.shard_columns * self.element_bytes

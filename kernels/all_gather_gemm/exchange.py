@@ -29,10 +29,8 @@ class Chunks(NamedTuple):
 
     @classmethod
     def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> Chunks:
-        rows, columns = (
-            min(knobs["rows_per_flag"], shape.shard_rows),
-            min(knobs["k_per_flag"], shape.shard_columns),
-        )
+        rows = min(knobs["rows_per_flag"], shape.shard_rows)
+        columns = min(knobs["k_per_flag"], shape.shard_columns)
         wide = min(knobs["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
         high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
         along = ceil(shape.shard_columns / columns)
@@ -73,17 +71,13 @@ def push(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exc
     """Each program stores chunk after chunk to peer after peer, with a signal for each."""
     peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
     rounds = ceil(chunks.rows * chunks.columns * peers / programs)
-    stage = Stage(
-        rounds * costs.copy_us(chunks.blocks, 1),
-        sent,
-        sent * _one_by_one(costs, shape, chunks),
-        rounds,
-    )
-    return Exchange(
-        [stage] if peers else [],
-        chunks,
-        lambda row, column, peer: chunks.place(row, column, peer, peers) // programs + 1,
-    )
+    alone_us = rounds * costs.copy_us(chunks.blocks, 1)
+    stage = Stage(alone_us, sent, sent * _one_by_one(costs, shape, chunks), rounds)
+
+    def arrived(row: int, column: int, peer: int) -> float:
+        return chunks.place(row, column, peer, peers) // programs + 1
+
+    return Exchange([stage] if peers else [], chunks, arrived)
 
 
 def _one_by_one(costs: Any, shape: AllGatherGemm, chunks: Chunks) -> float:
@@ -126,10 +120,7 @@ def _pulled(
 ) -> Exchange:
     """What follows the stages that let peers read."""
     first, peers = sum(stage.units for stage in before), shape.world - 1
-    turns, moved = (
-        ceil(chunks.rows * chunks.columns / programs),
-        shape.shard_bytes * (shape.world - 1),
-    )
+    turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * peers
     alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
     sent, staged_here = moved * _one_by_one(costs, shape, chunks), Gate(0, 1, costs.links.flag_us)
     pulled = Stage(alone_us, moved, sent, turns * peers, staged_here)

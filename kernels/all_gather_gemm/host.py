@@ -143,9 +143,7 @@ def prepare(
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
     and launches nothing. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp" and shape.world == 1:

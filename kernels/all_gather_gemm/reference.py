@@ -25,15 +25,10 @@ def make_inputs(
 
     dtype = torch_dtype(shape.dtype)
     generator = torch.Generator(device=device).manual_seed(1_000_003 * seed + rank)
-    a = torch.randn(
-        shape.shard_rows,
-        shape.shard_columns,
-        generator=generator,
-        device=device,
-        dtype=torch.float32,
-    )
+    exact = dict(generator=generator, device=device, dtype=torch.float32)
+    a = torch.randn(shape.shard_rows, shape.shard_columns, **exact)
     b_size = (shape.n, shape.k) if shape.b_layout == "nk" else (shape.k, shape.n)
-    b = torch.randn(b_size, generator=generator, device=device, dtype=torch.float32) * shape.k**-0.5
+    b = torch.randn(b_size, **exact) * shape.k**-0.5
     return a.to(dtype), b.to(dtype)
 
 

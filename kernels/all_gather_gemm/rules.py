@@ -44,9 +44,8 @@ def moving_programs(shape: AllGatherGemm, config: Config) -> int:
 
 def _flags(shape: AllGatherGemm, config: Config) -> int:
     """Flags of one source: row chunks times column chunks of its shard."""
-    return -(-shape.shard_rows // config["rows_per_flag"]) * -(
-        -shape.shard_columns // config["k_per_flag"]
-    )
+    columns = -(-shape.shard_columns // config["k_per_flag"])
+    return -(-shape.shard_rows // config["rows_per_flag"]) * columns
 
 
 def _order_differs(shape: AllGatherGemm, config: Config) -> bool:

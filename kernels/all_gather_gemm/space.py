@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -21,12 +21,7 @@ from tftune.kernels.all_gather_gemm.rules import (
     worth_registering,
 )
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.gemm_space import (
-    BLOCKS,
-    COPY_BYTES,
-    LOADS,
-    PIPELINE,
-)
+from tftune.kernels.core.gemm_space import BLOCKS, COPY_BYTES, LOADS, PIPELINE, STREAMS
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Choice, Config, Space
 
@@ -91,12 +86,7 @@ _FORM = Choice(
     "registered: it knows that memory beforehand, and copies straight into it (NCCL)",
     "gather_copy",
 )
-_STREAMS = Choice(
-    "copy_streams",
-    (1, 3),
-    "side streams that copies are dealt out to: more let several copy engines work at once",
-    1,
-)
+_STREAMS = replace(STREAMS, values=(1, 3))
 _COPY_ROWS = (16, 64, 256, 512, 1024, 2048, 8192)
 _FIRST_ROWS = (16, 64, 128, 256, 512, 1024, 2048, 8192)
 _COPIES = (
@@ -127,17 +117,9 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     that published kernels use, and on Hopper another of push, with the GEMM's own fastest tile; the
     copy engine's variants only where a chip's rules let them have this shape."""
     in_place = shape.shard == "m" or shape.world == 1
-    forms = ("gather",) if in_place else ("local_transpose", "gather_copy")
-    plain = [Config("bsp", form=form) for form in forms]
-    registered = [
-        Config("bsp", form=f"{form}{REGISTERED}")
-        for form in forms
-        if chip is not None and worth_registering(shape, chip)
-    ]
-    bsp = (
-        *plain,
-        *registered,
-    )
+    forms = ["gather"] if in_place else ["local_transpose", "gather_copy"]
+    if chip is not None and worth_registering(shape, chip):
+        forms += [f"{form}{REGISTERED}" for form in forms]
     # The first is what ranks fall back to, whether they know their chip or not: the same for all.
     knobs = _default_tile(shape, chip) | _default_exchange(shape)
     knobs["split_k"] = _default_split(shape, chip, knobs)
@@ -156,15 +138,8 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
         _where_possible(shape, chip, config, loads="descriptor")
         for config in _default_copies(shape, chip, knobs)
     ]
-    return (
-        *bsp,
-        push_first,
-        *push_core,
-        *copies,
-        *_default_chunks(shape, chip),
-        by_descriptor[1],
-        pull,
-    )
+    bsp, chunked = (Config("bsp", form=form) for form in forms), _default_chunks(shape, chip)
+    return (*bsp, push_first, *push_core, *copies, *chunked, by_descriptor[1], pull)
 
 
 def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
@@ -173,20 +148,12 @@ def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
     in the mean of 47 shapes (2026-11-26). Along K two ranks copy after the gather, more ranks
     transpose before it: that takes 4 to 9 % less from M = 64 on, but 35 to 44 % more at M = 2 and
     4 (H200, 2026-11-22, docs/notebook.md)."""
-    if shape.shard == "m":
-        forms = ["gather"]
-    else:
-        forms = (
-            ["gather_copy", "local_transpose"]
-            if shape.world == 2 or shape.m in (2, 3, 4)
-            else ["local_transpose", "gather_copy"]
-        )
-    registered = (
-        [f"{form}{REGISTERED}" for form in forms]
-        if shape.world <= (4 if shape.shard == "m" else 2) and worth_registering(shape, chip)
-        else []
-    )
-    return tuple(Config("bsp", form=form) for form in (*registered, *forms))
+    forms = ["gather"] if shape.shard == "m" else ["local_transpose", "gather_copy"]
+    if shape.world == 2 or shape.m in (2, 3, 4):
+        forms.reverse()
+    if shape.world <= (4 if shape.shard == "m" else 2) and worth_registering(shape, chip):
+        forms = [*(f"{form}{REGISTERED}" for form in forms), *forms]
+    return tuple(Config("bsp", form=form) for form in forms)
 
 
 def _where_possible(
@@ -256,13 +223,9 @@ def _default_exchange(shape: AllGatherGemm) -> dict[str, int | str]:
     """Fine rows where there are few, so that every communicating program has some; along K whole
     shards, or parts that split_k can take."""
     rows = 16 if shape.m <= 128 else 64
-    whole = (
-        256
-        if shape.shard_columns <= 256
-        else 1024
-        if shape.shard_columns <= 1024 or shape.shard == "m"
-        else 8192
-    )
+    whole = 1024 if shape.shard_columns <= 1024 or shape.shard == "m" else 8192
+    if shape.shard_columns <= 256:
+        whole = 256
     return dict(
         schedule="static",
         comm_programs=8 if shape.m <= 32 else 16,
@@ -285,14 +248,11 @@ def _default_copies(
     that there are."""
     of_tile = {choice.name: knobs[choice.name] for choice in _TILE if choice.name != "split_k"}
     large = [value for value in _COPY_ROWS if copy_bytes(shape, value) >= 4 * COPY_BYTES]
-    return _first_possible(
-        shape,
-        chip,
-        (
-            Config("push_ce", **of_tile, rows_per_flag=value)
-            for value in (*large, *reversed(_COPY_ROWS))
-        ),
+    configs = (
+        Config("push_ce", **of_tile, rows_per_flag=value)
+        for value in (*large, *reversed(_COPY_ROWS))
     )
+    return _first_possible(shape, chip, configs)
 
 
 def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ...]:
@@ -301,15 +261,9 @@ def _default_chunks(shape: AllGatherGemm, chip: Chip | None) -> tuple[Config, ..
     most = max(shape.m // 8 if shape.shard == "k" else 2 * shape.shard_rows // shape.world, 128)
     firsts = sorted(_FIRST_ROWS, key=lambda rows: (rows > most, abs(rows - most)))
     growths = (7, 1) if shape.shard == "k" else (1,)
-    return _first_possible(
-        shape,
-        chip,
-        (
-            Config("bsp_chunked", first_rows=rows, growth=growth)
-            for rows in firsts
-            for growth in growths
-        ),
-    )
+    knobs = product(firsts, growths)
+    configs = (Config("bsp_chunked", first_rows=rows, growth=growth) for rows, growth in knobs)
+    return _first_possible(shape, chip, configs)
 
 
 def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any]) -> int:

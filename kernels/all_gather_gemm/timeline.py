@@ -90,10 +90,8 @@ def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: 
     while (done := sum(pieces)) < rows:
         size = knobs["first_rows"] * knobs["growth"] ** len(pieces)
         pieces.append(size if rows - done >= 2 * size else rows - done)
-    row_bytes, others = (
-        shape.shard_columns * shape.element_bytes,
-        peers if shape.shard == "m" else 1,
-    )
+    row_bytes = shape.shard_columns * shape.element_bytes
+    others = peers if shape.shard == "m" else 1
     copies = [
         costs.engine_copies(peers, piece * row_bytes, shape.world, knobs["copy_streams"], mode)
         for piece in pieces
@@ -104,13 +102,11 @@ def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: 
         else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
     )
     found = [costs.triton_launch(mode), *own]
+    launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
     for number, piece in enumerate(pieces):
         arrived = Gate(0, (number + 1) * peers, costs.links.flag_us)
-        launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
-        found += [
-            Stage(launches, after=arrived, tax=LAUNCH),
-            Stage(_rows_us(costs, shape, piece * (others if shape.shard == "m" else 1))),
-        ]
+        found.append(Stage(launches, after=arrived, tax=LAUNCH))
+        found.append(Stage(_rows_us(costs, shape, piece * others)))
     return Call((copies, [*found, Stage(costs.links.skew_us, tax=WAIT)]), shape.world)
 
 
@@ -165,18 +161,10 @@ class _Computing:
         exchange: Exchange,
         units: int,
     ) -> None:
-        self.costs, self.shape, self.knobs, self.exchange, self.units = (
-            costs,
-            shape,
-            knobs,
-            exchange,
-            units,
-        )
-        self.tile = costs.tile(knobs)
-        self.tiles_m, self.tiles_n = (
-            ceil(shape.m / self.tile.block_m),
-            ceil(shape.n / self.tile.block_n),
-        )
+        self.costs, self.shape, self.knobs = costs, shape, knobs
+        self.exchange, self.units, self.tile = exchange, units, costs.tile(knobs)
+        self.tiles_m = ceil(shape.m / self.tile.block_m)
+        self.tiles_n = ceil(shape.n / self.tile.block_n)
         self.pulls = variant == "pull"
 
     def _steps_us(self) -> float:
@@ -184,12 +172,9 @@ class _Computing:
         knobs, shape, tile = self.knobs, self.shape, self.tile
         load_us = self.costs.load_us(shape.world, self.pulls)
         steps = max(1, ceil(min(knobs["k_per_flag"], shape.shard_columns) / tile.block_k))
-        return float(
-            steps
-            * self.costs.step_us(
-                tile, shape.m, shape.element_bytes, load_us, knobs.get("loads") == "descriptor"
-            )
-        )
+        described = knobs.get("loads") == "descriptor"
+        step_us = self.costs.step_us(tile, shape.m, shape.element_bytes, load_us, described)
+        return float(steps * step_us)
 
     def _start_us(self, waits: bool) -> float:
         """What a loop over K costs before its first step: its pipeline fills, once the flags of its
@@ -232,20 +217,15 @@ class _Computing:
             return None
         peer = min((last - 1) // rows, self.shape.world - 1) - 1
         whole = self.tile.block_m > rows or (peer and self.exchange.chunks.order != "group")
-        return ceil(
-            (rows if whole else min(last - (peer + 1) * rows, rows)) / self.knobs["rows_per_flag"]
-        ) - 1, peer
+        needed = rows if whole else min(last - (peer + 1) * rows, rows)
+        return ceil(needed / self.knobs["rows_per_flag"]) - 1, peer
 
     def stages(self) -> list[Stage]:
         """The first wave chunk by chunk of K, the others each at once; what they move is spread
         evenly over their time. Of a tile's parts, which take chunks in turn, the one whose last
         chunk is the last of all: none has more."""
-        steps_us, columns, end_us, ahead = (
-            self._steps_us(),
-            self.exchange.chunks.columns,
-            self._end_us(),
-            self._ahead(),
-        )
+        steps_us, end_us, ahead = self._steps_us(), self._end_us(), self._ahead()
+        columns = self.exchange.chunks.columns
         split, every = self.tile.split_k, self.exchange.chunks.steps
         chunks = range((every - 1) % split, every, split)
         own = len([chunk for chunk in chunks if chunk < columns]) if self.shape.shard == "k" else 0
@@ -261,15 +241,12 @@ class _Computing:
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
             each = (waves - 1) / blocks
-            needed = self._needed(
-                ceil(waves) - 1 if number == blocks - 1 else int(1 + number * each)
-            )
+            last = number == blocks - 1
+            needed = self._needed(ceil(waves) - 1 if last else int(1 + number * each))
             if needed and self.shape.shard == "k":
                 needed = needed[0], peers - 1
-            found += [
-                Stage(own_us * each),
-                Stage(rest_us * each, after=self._gate(needed, columns - 1)),
-            ]
+            rest = Stage(rest_us * each, after=self._gate(needed, columns - 1))
+            found += [Stage(own_us * each), rest]
         return self._loaded(found)
 
     def _waves(self) -> float:
@@ -290,13 +267,8 @@ class _Computing:
             peer, column = divmod(some[0], columns)
             if needed and self.shape.shard == "k":
                 needed = needed[0], peer - 1
-            again_us = start_us * max(1 - starts / blocks, 0.0)
-            found.append(
-                Stage(
-                    len(some) * steps_us + starts / blocks * start_us,
-                    after=self._gate(needed, column, again_us),
-                )
-            )
+            gate = self._gate(needed, column, start_us * max(1 - starts / blocks, 0.0))
+            found.append(Stage(len(some) * steps_us + starts / blocks * start_us, after=gate))
         return [*found, Stage(end_us)]
 
     def _gate(
@@ -326,12 +298,7 @@ class _Computing:
             else 0.0
         )
         return [
-            Stage(
-                times * stage.us,
-                memory * stage.us / alone_us,
-                pulled * stage.us / alone_us,
-                after=stage.after,
-            )
+            Stage(times * us, memory * us / alone_us, pulled * us / alone_us, after=stage.after)
             for stage in stages
-            if stage.us > 0
+            if (us := stage.us) > 0
         ]

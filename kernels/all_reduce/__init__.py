@@ -84,10 +84,6 @@ class AllReduce(Shape):
         return self.norm == "rms"
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def elements(self) -> int:
         return self.m * self.n
 

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.shape import check_kind
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Pieces
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import (
     check_device,
     check_operand,
@@ -28,7 +28,6 @@ from tftune.kernels.runtime.operands import (
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
-    Steps,
     addresses,
     arguments_after,
     checked,
@@ -150,9 +149,7 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float =
     """A call (x, out), or (x, residual, weight, out), for this shape and config: compiled, with
     buffers allocated; launches nothing, and is collective only for torch's forms of BSP.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
@@ -164,8 +161,7 @@ def prepare(shape: AllReduce, config: Config, workspace: Workspace, eps: float =
     values = workspace_values(workspace) | dict(
         generation_bytes=workspace.generation_bytes, squares=squares.data_ptr(), M=shape.m, eps=eps
     )
-    launch = _launcher(shape, kernel, int(config["programs"]), values, workspace)
-    plan = Steps((launch,))
+    plan = _launcher(shape, kernel, int(config["programs"]), values, workspace)
     return read_in_place(plan, workspace.operands) if reads_in_place(shape, config) else plan
 
 
@@ -176,16 +172,16 @@ def _bsp(shape: AllReduce, config: Config, workspace: Workspace, eps: float) -> 
     dtype = torch_dtype(shape.dtype)
     add_up = all_reduce(shape, workspace, dtype, config["form"])
     if not shape.normed:
-        return lambda x, out: add_up(x, out)
+        return add_up
     kernel = source(shape, config, workspace.arch)
     norm = _launcher(shape, kernel, shape.m, {"eps": eps}, workspace)
     if shape.world == 1:  # x is the sum
-        return lambda *operands: norm(operands)
+        return norm
     y = workspace.buffer("sum", (shape.m, shape.n), dtype)
 
     def call(x: torch.Tensor, residual: Any, weight: Any, out: torch.Tensor) -> None:
         add_up(x, y)
-        norm((y, residual, weight, out))
+        norm(y, residual, weight, out)
 
     return call
 
@@ -209,16 +205,10 @@ def source(shape: AllReduce, config: Config, arch: str) -> KernelSource:
     kernel = getattr(module, name)
     warps = _norm_warps(shape, lanes) if config.variant == "bsp" else config["num_warps"]
     constants = _constants(shape, config, warps * lanes, arch)
-    types = {
-        name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
-    }
     options = {"num_warps": warps, "num_stages": 1}
     if config.variant != "bsp":
         options["launch_cooperative_grid"] = True
-    own = {name: constants[name] for name in kernel.arg_names if name not in types}
-    return KernelSource(
-        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
-    )
+    return source_of(kernel, shape.dtype, _TYPES, constants, _OPEN, options)
 
 
 def _norm_warps(shape: AllReduce, lanes: int) -> int:
@@ -255,14 +245,14 @@ def _launcher(
     programs: int,
     values: Mapping[str, Any],
     workspace: Workspace,
-) -> Callable[[Any], None]:
+) -> Plan:
     """A launch as a call of the operands and the result. Where nothing is normalised, x and the
     result stand in for the operands that the kernel does not read."""
     names = tuple(name for name in kernel.types if name.endswith("_ptr"))
     fixed = {name: value for name, value in values.items() if name in kernel.types}
     if workspace.arch == "interpreter":
         interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
-        return lambda operands: interpret(*_tensors(shape, operands))
+        return lambda *operands: interpret(*_tensors(shape, operands))
     compiled = kernel.compile()
     launch = compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
     if kernel.options.get("launch_cooperative_grid"):
@@ -270,7 +260,7 @@ def _launcher(
     tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
     half = shape.message_bytes
 
-    def call(operands: Any) -> None:
+    def call(*operands: Any) -> None:
         at = [operand.data_ptr() for operand in operands]
         if shape.normed:
             launch(*at, at[3] + half, *tail)

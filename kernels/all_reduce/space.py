@@ -3,6 +3,7 @@ Standard library only."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from tftune.kernels.all_reduce import GRANULE, AllReduce
@@ -10,7 +11,16 @@ from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.architecture import CUDA
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
-from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
+from tftune.kernels.core.space import (
+    FLAGS_PER_SOURCE,
+    MAILBOX_BYTES,
+    Choice,
+    Config,
+    Rule,
+    Space,
+    one_die_rule,
+    resident_rule,
+)
 
 BANK_FLAGS = FLAGS_PER_SOURCE // 4
 """Flags of one of two_shot's phases. Both banks lie in that half of a source's flags which peers
@@ -157,12 +167,7 @@ RULES = (
         lambda s, c, chip: c["rows_per_flag"] <= power_of_two_from(s.m),
         _FLAGGED,
     ),
-    Rule(
-        "all programs must be resident at once: take fewer",
-        lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
-        _FUSED,
-        required=True,
-    ),
+    resident_rule(_FUSED),
     *(_busy(variant) for variant in _FUSED),
     Rule(
         "a thread must have 16 bytes of a part of a row, and 4 where rows are "
@@ -233,13 +238,7 @@ RULES = (
         ),
         ("two_shot",),
     ),
-    Rule(
-        "one_shot_ll must run on one die: what the programs of another die store without "
-        "a fence may stay in that die's cache",
-        lambda s, c, chip: chip is None or chip.can.coherent_stores,
-        ("one_shot_ll",),
-        required=True,
-    ),
+    one_die_rule("one_shot_ll"),
     Rule(
         "the words of all ranks must fit the workspace's mailbox of "
         f"{MAILBOX_BYTES >> 20} MB: take a variant with flags",
@@ -273,7 +272,7 @@ def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
     run the shape, with as many programs as there is work for."""
     forms = [Config("bsp", form=form) for form in forms_on(chip)]
     fused = [config for name in _FUSED for config in _first_possible(shape, chip, name)]
-    return (*(form for form in forms if _is_possible(shape, form, chip)), *fused)
+    return (*(form for form in forms if SPACE.why_invalid(shape, form, chip) is None), *fused)
 
 
 def likely_forms(shape: AllReduce, chip: Chip) -> tuple[Config, ...]:
@@ -311,7 +310,8 @@ def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[C
     wanted = max(1, programs // shape.m)
     nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
     found = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
-    return next(([config] for config in found if _is_possible(shape, config, chip)), [])
+    possible = (config for config in found if SPACE.why_invalid(shape, config, chip) is None)
+    return list(islice(possible, 1))
 
 
 def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, programs: int) -> Config:
@@ -331,10 +331,6 @@ def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, progr
     knobs["num_warps"] = max(1, min(512 // lanes, warps))
     work = _work(shape, Config(variant, **knobs), variant)
     return Config(variant, **knobs, programs=min(programs, max(8, power_of_two_from(work))))
-
-
-def _is_possible(shape: AllReduce, config: Config, chip: Chip | None) -> bool:
-    return all(rule.holds(shape, config, chip) for rule in RULES if rule.applies(config.variant))
 
 
 SPACE = Space(

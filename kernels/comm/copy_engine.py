@@ -122,16 +122,8 @@ class Runtime:
         self._library = ctypes.CDLL(file)
         address, size = ctypes.c_void_p, ctypes.c_size_t
         self._function("MemcpyAsync").argtypes = (address, address, size, ctypes.c_int, address)
-        self._function("Memcpy2DAsync").argtypes = (
-            address,
-            size,
-            address,
-            size,
-            size,
-            size,
-            ctypes.c_int,
-            address,
-        )
+        runs = address, size, address, size, size, size, ctypes.c_int, address
+        self._function("Memcpy2DAsync").argtypes = runs
 
     def _function(self, name: str) -> Any:
         return getattr(self._library, self._prefix + name)
@@ -180,11 +172,8 @@ class HostRuntime:
 
     def copy(self, piece: Piece, target: int, source: int, stream: None) -> None:
         for run in range(piece.runs):
-            ctypes.memmove(
-                target + run * piece.target_pitch,
-                source + run * piece.source_pitch,
-                piece.run_bytes,
-            )
+            from_at, to_at = source + run * piece.source_pitch, target + run * piece.target_pitch
+            ctypes.memmove(to_at, from_at, piece.run_bytes)
 
 
 _BY_ADDRESS = 4
@@ -235,26 +224,16 @@ class Exchange:
 
         self._workspace = workspace
         self._staged = workspace.buffer("staged", (1,), torch.int32)
-        types = {
-            "control": "i64",
-            "control_bases": "*i64",
-            "staged": "i64",
-            "parity": "i32",
-            "rank": "i32",
-        }
+        types = {"control": "i64", "control_bases": "*i64", "staged": "i64"}
+        types |= {"parity": "i32", "rank": "i32"}
         self._start = launcher(workspace, start, types)
         rank, world = workspace.rank, workspace.world
         controls, payloads = workspace.control_bases.tolist(), workspace.payload_bases.tolist()
 
         def item(slot: int, peer: int, parity: int) -> tuple[Piece, int, int]:
-            flag_at = (
-                controls[peer] + FLAGS_OFFSET.value + (rank * FLAGS_PER_SOURCE.value + slot) * 4
-            )
-            return (
-                pieces[slot],
-                payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target,
-                flag_at,
-            )
+            place = (rank * FLAGS_PER_SOURCE.value + slot) * 4
+            target = payloads[peer] + inbox[0] + parity * inbox[1] + pieces[slot].target
+            return pieces[slot], target, controls[peer] + FLAGS_OFFSET.value + place
 
         # First the peer that reads this shard right after its own. The next item may go by another
         # stream, so that it is on its way while this one's flag is.
@@ -268,14 +247,9 @@ class Exchange:
     def begin(self) -> int:
         """Queue `start`, and let the side streams follow it; returns the generation of this
         call."""
-        workspace, parity = self._workspace, next(self._workspace.turns) & 1
-        self._start(
-            workspace.control,
-            workspace.control_bases,
-            self._staged.data_ptr(),
-            parity,
-            workspace.rank,
-        )
+        place, staged_at = self._workspace, self._staged.data_ptr()
+        parity = next(place.turns) & 1
+        self._start(place.control, place.control_bases, staged_at, parity, place.rank)
         for stream in self._streams:
             if stream is not None:
                 stream.wait_stream(_main(stream))

@@ -48,28 +48,17 @@ def workspace(
     dist.barrier()
 
     def set_epoch(epoch: int) -> None:
-        if control is None:
-            _hip(
-                "hipMemcpy",
-                ctypes.c_void_p(control_address),
-                ctypes.byref(ctypes.c_int32(epoch)),
-                ctypes.c_size_t(4),
-                _TO_DEVICE,
-            )
-        else:
+        if control is not None:
             control.view(torch.int32)[0].fill_(epoch)
+            return
+        word, size = ctypes.byref(ctypes.c_int32(epoch)), ctypes.c_size_t(4)
+        _hip("hipMemcpy", ctypes.c_void_p(control_address), word, size, _TO_DEVICE)
 
     def read_epoch() -> int:
         if control is not None:
             return int(control.view(torch.int32)[0])
-        epoch = ctypes.c_int32()
-        _hip(
-            "hipMemcpy",
-            ctypes.byref(epoch),
-            ctypes.c_void_p(control_address),
-            ctypes.c_size_t(4),
-            _TO_HOST,
-        )
+        epoch, size = ctypes.c_int32(), ctypes.c_size_t(4)
+        _hip("hipMemcpy", ctypes.byref(epoch), ctypes.c_void_p(control_address), size, _TO_HOST)
         return epoch.value
 
     return make(
@@ -127,14 +116,9 @@ def _hip(name: str, *arguments: Any) -> None:
 def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
     """One zeroed control block of fine-grained memory on every rank, shared through HIP's
     inter-process handles."""
-    own = ctypes.c_void_p()
-    _hip(
-        "hipExtMallocWithFlags",
-        ctypes.byref(own),
-        ctypes.c_size_t(CONTROL_BYTES),
-        ctypes.c_uint(_FINE_GRAINED),
-    )
-    _hip("hipMemset", own, 0, ctypes.c_size_t(CONTROL_BYTES))
+    own, size = ctypes.c_void_p(), ctypes.c_size_t(CONTROL_BYTES)
+    _hip("hipExtMallocWithFlags", ctypes.byref(own), size, ctypes.c_uint(_FINE_GRAINED))
+    _hip("hipMemset", own, 0, size)
     handle = _Handle()
     _hip("hipIpcGetMemHandle", ctypes.byref(handle), own)
     handles: list[bytes] = [b""] * dist.get_world_size()
@@ -144,13 +128,9 @@ def _fine_grained(ranks: list[int]) -> tuple[int, torch.Tensor]:
         if rank == dist.get_rank():
             addresses.append(own.value)
             continue
-        mapped = ctypes.c_void_p()
-        _hip(
-            "hipIpcOpenMemHandle",
-            ctypes.byref(mapped),
-            _Handle.from_buffer_copy(handles[rank]),
-            ctypes.c_uint(_LAZY_PEER_ACCESS),
-        )
+        mapped, given = ctypes.c_void_p(), _Handle.from_buffer_copy(handles[rank])
+        lazy = ctypes.c_uint(_LAZY_PEER_ACCESS)
+        _hip("hipIpcOpenMemHandle", ctypes.byref(mapped), given, lazy)
         addresses.append(mapped.value)
     if own.value is None:
         raise RuntimeError("hipExtMallocWithFlags returned no address")

@@ -224,9 +224,7 @@ class Chip:
         return f"{guessed} of the {len(self._known)} constants of {self.name} are assumed"
 
     def with_constants(
-        self,
-        sourced: Mapping[str, float],
-        assumed: Mapping[str, float] | None = None,
+        self, sourced: Mapping[str, float], assumed: Mapping[str, float] | None = None
     ) -> Chip:
         """This chip with other constants; what is sourced is assumed no more. Raises TypeError for
         an unknown name."""
@@ -239,11 +237,8 @@ class Chip:
     def description(self) -> dict[str, Any]:
         """What the driver says of it, as JSON values: it travels with rows, artifacts and chip
         files to processes without the GPU."""
-        return {
-            "name": self.name, "gpu_name": self.gpu_names[0], "arch": self.arch,
-            "units": self.units, "wave_size": self.wave_size, "dies": self.dies,
-            "shared_bytes": self.shared_bytes, "cache_bytes": self.cache_bytes,
-        }  # fmt: skip
+        values = vars(self) | {"gpu_name": self.gpu_names[0]}
+        return {name: values[name] for name in DEVICE}
 
     @classmethod
     def described(cls, description: Mapping[str, Any]) -> Chip:

@@ -167,11 +167,8 @@ _DESCRIBED: dict[str, Chip] = {}
 
 def chip_of(gpu_name: str, arch: str, units: int) -> Chip | None:
     """The known chip that a driver describes so; None for any other, a part of a known one too."""
-    return next((chip for chip in CHIPS.values() if _is(chip, gpu_name, arch, units)), None)
-
-
-def _is(chip: Chip, gpu_name: str, arch: str, units: int) -> bool:
-    return gpu_name in chip.gpu_names and (chip.arch, chip.units) == (arch, units)
+    alike = (chip for chip in CHIPS.values() if (chip.arch, chip.units) == (arch, units))
+    return next((chip for chip in alike if gpu_name in chip.gpu_names), None)
 
 
 def with_lent_constants(chip: Chip, world: int) -> Chip | None:

@@ -77,16 +77,15 @@ class Seen:
     @property
     def _known(self) -> Chip | None:
         known = chip_of(self.gpu_name, self.arch, self.units)
-        return self._wider(known) if known and known.cache_bytes < self.cache_bytes else known
+        if known and known.cache_bytes < self.cache_bytes:
+            return replace(known, cache_bytes=self.cache_bytes)
+        return known
 
     @property
     def _description(self) -> dict[str, Any]:
         names = ("gpu_name", "arch", "units", "wave_size", "shared_bytes", "cache_bytes")
         told = {name: getattr(self, name) for name in names}
         return told | {"name": self._name, "dies": self.dies}
-
-    def _wider(self, known: Chip) -> Chip:
-        return replace(known, cache_bytes=self.cache_bytes)
 
     @property
     def _name(self) -> str:

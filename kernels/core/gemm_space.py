@@ -32,6 +32,12 @@ LOADS = Choice(
     "pointer",
     "descriptors",
 )
+STREAMS = Choice(
+    "copy_streams",
+    (1, 3, 7),
+    "side streams that copies are dealt out to: more let several copy engines work at once",
+    1,
+)
 
 
 Knobs = Mapping[str, Any] | Config

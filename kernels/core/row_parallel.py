@@ -55,10 +55,6 @@ class RowParallel(Shape):
         return self.k // self.world
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def flops(self) -> int:
         """Multiplications and additions of one rank."""
         return 2 * self.m * self.n * self.inner

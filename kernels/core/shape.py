@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from operator import index
 from typing import Any, ClassVar, Self
 
-from tftune.kernels.core.dtypes import word_of
+from tftune.kernels.core.dtypes import DTYPE_BYTES, word_of
 
 LOCAL, HEAP = "local", "heap"
 """Where an operand lies: anywhere in this rank's memory; or in the symmetric heap, on every rank at
@@ -134,6 +134,11 @@ class Shape:
         """The integer fields that are no part of the layout: what an answer is interpolated
         over."""
         return tuple(name for name in cls.sizes() if name not in cls.LAYOUT)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element of `dtype`."""
+        return DTYPE_BYTES[getattr(self, "dtype", "")]
 
     @property
     def sizes_key(self) -> tuple[int, ...]:

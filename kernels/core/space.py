@@ -146,6 +146,27 @@ class Rule:
         return not self.variants or variant in self.variants
 
 
+def one_die_rule(variant: str) -> Rule:
+    """Of a variant whose words carry their epoch, and are stored without a fence."""
+    return Rule(
+        f"{variant} must run on one die: what the programs of another die store without a fence "
+        "may stay in that die's cache",
+        lambda s, c, chip: chip is None or chip.can.coherent_stores,
+        (variant,),
+        required=True,
+    )
+
+
+def resident_rule(variants: tuple[str, ...]) -> Rule:
+    """Of variants whose programs wait for each other, with a knob for how many there are."""
+    return Rule(
+        "all programs must be resident at once: take fewer",
+        lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
+        variants,
+        required=True,
+    )
+
+
 class _AnyShape:
     """Stands for every shape at once: what a rule says without looking at it holds for all."""
 
@@ -244,14 +265,13 @@ class Space:
     ) -> dict[str, Config]:
         """What these variants do by default for a shape, those left out that have no default
         there."""
-        listed = (
-            *self.fallbacks(shape, chip)[:1],
-            *(self.defaults(shape, chip) if set(variants) - {"bsp"} else ()),
-        )
+        listed = self.fallbacks(shape, chip)[:1]
+        if set(variants) - {"bsp"}:
+            listed += self.defaults(shape, chip)
         found: dict[str, Config] = {}
         for config in listed:
-            if config.variant in variants and config.variant not in found:
-                found[config.variant] = self.complete(config)
+            if config.variant in variants:
+                found.setdefault(config.variant, self.complete(config))
         return found
 
     def is_recipe(self, config: Config) -> bool:
@@ -277,11 +297,8 @@ class Space:
         complete = self.complete(config)
         if sentence := self._why_not_on(complete, chip):
             return sentence
-        knobs = dict(complete.knobs)
-        for rule in self._rules(config.variant):
-            if not rule.holds(shape, knobs, chip):
-                return rule.sentence
-        return None
+        knobs, rules = dict(complete.knobs), self._rules[config.variant]
+        return next((rule.sentence for rule in rules if not rule.holds(shape, knobs, chip)), None)
 
     def why_refused(self, shape: Shape, config: Config, chip: Chip | None) -> str | None:
         """The sentence of the first rule for which a launcher refuses this config, or None.
@@ -291,7 +308,7 @@ class Space:
         slowly. Raises ValueError for an unknown variant, knob or value.
         """
         complete = self.complete(config)
-        for rule in self._rules(config.variant):
+        for rule in self._rules[config.variant]:
             if not rule.holds(shape, complete, chip if rule.required else None):
                 return rule.sentence
         return None
@@ -316,7 +333,7 @@ class Space:
         knobs = dict(complete.knobs)
         rules = [
             (rule.holds, rule.sentence)
-            for rule in self._rules(config.variant)
+            for rule in self._rules[config.variant]
             if not _holds_for_all(rule, knobs, chip)
         ]
 
@@ -334,19 +351,12 @@ class Space:
         """Every possible config of a shape, in a fixed order: variants as declared, knobs as
         declared."""
         for variant in variants or self.variants:
-            for values in _possible(
-                self._choices(variant, chip), self._rules(variant), {}, shape, chip
-            ):
+            choices = [choice.on(chip) for choice in self.choices(variant)]
+            for values in _possible(choices, self._rules[variant], {}, shape, chip):
                 yield Config(variant, **values)
 
-    def _choices(self, variant: str, chip: Chip | None) -> tuple[Choice, ...]:
-        return tuple(choice.on(chip) for choice in self.choices(variant))
-
-    def _rules(self, variant: str) -> list[Rule]:
-        return self._rules_of[variant]
-
     @cached_property
-    def _rules_of(self) -> dict[str, list[Rule]]:
+    def _rules(self) -> dict[str, list[Rule]]:
         return {
             variant: [rule for rule in self.rules if rule.applies(variant)]
             for variant in self.variants

@@ -108,10 +108,6 @@ class FlashDecode(Shape):
         return self.q_heads if self.output == "all" else self.q_heads // self.world
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def cache_bytes(self) -> int:
         """Bytes of keys and values that one rank reads where its part of every sequence is full."""
         return self.bytes_of(self.batch * self.kv_len)

@@ -3,7 +3,7 @@ each shape and config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tftune.kernels.device.constants import Attention, Cache, Peers
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.rules import TILE, parts_bytes, pieces, pieces_per_flag, units
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
@@ -163,9 +163,7 @@ def prepare(
     allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
     contiguous. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     kernels = _kernels(shape, config, workspace.arch, waits)
@@ -196,7 +194,7 @@ def prepare_kernels(
 
         received = scratch["received"]
         move = collective(shape.output, scratch["messages"], received, workspace.group)
-        steps.insert(-1, lambda operands: move())
+        steps.insert(-1, lambda *operands: move())
     return Steps(tuple(steps))
 
 
@@ -217,12 +215,10 @@ def _kernels(
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
     `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so
     that one binary serves them all."""
-    variant = getattr(
-        import_module(f"tftune.kernels.flash_decode.variants.{config.variant}"), config.variant
-    )
+    module = import_module(f"tftune.kernels.flash_decode.variants.{config.variant}")
     return tuple(
         _source(launch.kernel, shape, config, launch.constants, arch, waits)
-        for launch in variant(config["kv_splits"])
+        for launch in getattr(module, config.variant)(config["kv_splits"])
     )
 
 
@@ -234,8 +230,6 @@ def _source(
     arch: str,
     waits: str = "tile",
 ) -> KernelSource:
-    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
-    all_constants = _constants(shape, config, arch, waits) | dict(constants)
     attends = "cache" in kernel.arg_names
     options = {
         "num_warps": config["num_warps"] if attends else 4,
@@ -245,10 +239,8 @@ def _source(
         options["launch_cooperative_grid"] = True
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
-    own = {name: all_constants[name] for name in kernel.arg_names if name not in types}
-    return KernelSource(
-        kernel, types, own, tuple(name for name in types if name not in _OPEN), options
-    )
+    all_constants = _constants(shape, config, arch, waits) | dict(constants)
+    return source_of(kernel, shape.dtype, _TYPES, all_constants, _OPEN, options)
 
 
 def _constants(shape: FlashDecode, config: Config, arch: str, waits: str) -> dict[str, Any]:
@@ -289,14 +281,8 @@ def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: 
     if name == "merge":
         return min(chip_units, rows), 1, 1
     if name in _RESIDENT:
-        return (
-            min(
-                chip_units * config["programs_per_unit"],
-                max(units(shape, config), pieces(shape, config) + rows),
-            ),
-            1,
-            1,
-        )
+        most = chip_units * config["programs_per_unit"]
+        return min(most, max(units(shape, config), pieces(shape, config) + rows)), 1, 1
     return min(chip_units, pieces(shape, config)), 1, 1
 
 
@@ -321,7 +307,7 @@ def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[s
 
 def _step(
     kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace
-) -> Callable[[Any], None]:
+) -> Plan:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all
     other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
@@ -329,13 +315,10 @@ def _step(
     names = [_OPERANDS[number] for number in taken]
     if workspace.arch == "interpreter":
         interpret = interpreted(kernel, grid, names, named)
-        return lambda operands: interpret(*[operands[number] for number in taken])
+        return lambda *operands: interpret(*[operands[number] for number in taken])
     compiled = kernel.compile()
     launch, tail = compiled[grid], arguments_after(kernel, names, named)
     if kernel.kernel.fn.__name__ in _RESIDENT:
         check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
 
-    def call(operands: Any) -> None:
-        launch(*[operands[number] for number in taken], *tail)
-
-    return call
+    return lambda *operands: launch(*[operands[number] for number in taken], *tail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
-from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config, Rule
+from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config, Rule, one_die_rule
 from tftune.kernels.flash_decode import FlashDecode
 
 TILE = 8192
@@ -42,19 +42,14 @@ def _flags(shape: FlashDecode, config: Config) -> int:
     where it is not."""
     if config["heads_per_flag"] == 0:
         return 1
-    return int(
-        -(-pieces(shape, config) // max(1, config["heads_per_flag"] // config["heads_per_program"]))
-    )
+    each = max(1, config["heads_per_flag"] // config["heads_per_program"])
+    return int(-(-pieces(shape, config) // each))
 
 
 def parts_bytes(shape: FlashDecode, config: Config) -> int:
     """Bytes of all splits' partial results."""
-    return (
-        units(shape, config)
-        * shape.group
-        * (shape.head_dim + 1)
-        * (8 if config.variant == "persistent_ll" else 4)
-    )
+    word = 8 if config.variant == "persistent_ll" else 4
+    return units(shape, config) * shape.group * (shape.head_dim + 1) * word
 
 
 def mailbox_bytes(shape: FlashDecode) -> int:
@@ -157,10 +152,7 @@ RULES = (
     Rule("programs_per_unit must be 1 where every unit has one piece of work at most",
          lambda s, c, chip: chip is None or c["programs_per_unit"] == 1
              or units(s, c) > chip.units, RESIDENT_VARIANTS),
-    Rule("persistent_ll must run on one die: what the programs of another die store without a "
-         "fence may stay in that die's cache",
-         lambda s, c, chip: chip is None or chip.can.coherent_stores,
-         ("persistent_ll",), required=True),
+    one_die_rule("persistent_ll"),
     Rule(f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
          "take a variant with flags",
          lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES, ("persistent_ll",)),

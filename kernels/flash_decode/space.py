@@ -11,13 +11,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Choice, Config, Space
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_decode.rules import (
-    RULES,
-    TILE,
-    stages,
-    table_takes_stages,
-    units,
-)
+from tftune.kernels.flash_decode.rules import RULES, TILE, stages, table_takes_stages, units
 
 _SPLITS = (1, 2, 4, 8, 11, 16, 22, 25, 33, 38, 64, 76)
 _ATTEND = (
@@ -59,9 +53,6 @@ LOCAL_KNOBS = {"kv_splits": (-2, -1, 0, 1, 2, 3), "block_n": (-1, 0, 1)}
 tokens touches no message and no flag."""
 
 
-_RULES_OF_BSP = tuple(rule for rule in RULES if rule.applies("bsp"))
-
-
 @lru_cache(maxsize=16)
 def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]:
     """The likely forms of BSP, then one sound config for each other variant."""
@@ -96,10 +87,9 @@ def defaults(shape: FlashDecode, chip: Chip | None = None) -> tuple[Config, ...]
     words = Config(
         "persistent_ll", **knobs | {"heads_per_program": few}, programs_per_unit=residents
     )
-    possible = all(
-        rule.holds(shape, words, chip) for rule in RULES if rule.applies("persistent_ll")
-    )
-    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last, *([words] if possible else []))
+    if SPACE.why_invalid(shape, words, chip) is None:
+        last.append(words)
+    return (*_bsp_forms(shape, chip, knobs, on), *ladder, *last)
 
 
 def _bsp_forms(
@@ -123,7 +113,7 @@ def _bsp_forms(
         for number in near
         for pipeline in pipelines
     ]
-    return [form for form in dict.fromkeys(forms) if _is_sound(shape, form, chip)]
+    return [form for form in dict.fromkeys(forms) if SPACE.why_invalid(shape, form, chip) is None]
 
 
 def _wide(shape: FlashDecode, knobs: dict[str, int], chip: Chip | None) -> dict[str, int]:
@@ -155,12 +145,9 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = [form for form in _in_flight(shape, forms[0], chip) if _is_sound(shape, form, chip)]
-    return tuple(dict.fromkeys([*found, *forms]))
-
-
-def _is_sound(shape: FlashDecode, form: Config, chip: Chip | None) -> bool:
-    return all(rule.holds(shape, form, chip) for rule in _RULES_OF_BSP)
+    found = _in_flight(shape, forms[0], chip)
+    sound = [form for form in found if SPACE.why_invalid(shape, form, chip) is None]
+    return tuple(dict.fromkeys([*sound, *forms]))
 
 
 def _in_flight(shape: FlashDecode, first: Config, chip: Chip) -> Iterator[Config]:
@@ -224,17 +211,10 @@ def _default_splits(shape: FlashDecode, chip: Chip | None) -> int:
 def _default_heads(shape: FlashDecode, on: int) -> int:
     """As few heads as leave none of so many programs more than one piece, as far as a group and a
     program's tile go."""
-    most = min(
-        power_of_two_from(shape.group), TILE // (shape.head_dim * power_of_two_from(shape.world))
-    )
-    return next(
-        (
-            heads
-            for heads in (1, 2, 4, 8)
-            if heads == most or shape.batch * shape.q_heads <= heads * on
-        ),
-        most,
-    )
+    held = TILE // (shape.head_dim * power_of_two_from(shape.world))
+    most, all_heads = min(power_of_two_from(shape.group), held), shape.batch * shape.q_heads
+    enough = (heads for heads in (1, 2, 4, 8) if heads == most or all_heads <= heads * on)
+    return next(enough, most)
 
 
 SPACE = Space(

@@ -59,8 +59,7 @@ def step_plans(shape: FlashDecode, form: Config, workspace: Workspace) -> dict[s
     whole = prepare(shape, form, workspace)
     if not isinstance(whole, Steps):
         raise TypeError(f"BSP of {shape} is prepared as {type(whole).__name__}, not as Steps")
-    named = zip(steps(shape, form), whole.steps, strict=True)
-    return {name: Steps((step,)) for name, step in named}
+    return dict(zip(steps(shape, form), whole.steps, strict=True))
 
 
 def waiting_programs(shape: FlashDecode, config: Config, units: int) -> int:

@@ -76,11 +76,8 @@ def _launches(costs: Any, variant: str, knobs: dict[str, Any], mode: str) -> lis
         knobs["kv_splits"] == 1 and variant in ("bsp", "gather", "no_wait")
     )
     later_us = (kernels - 1) * costs.rates.graph_launch_us * (1 if mode == "graph" else 2)
-    return (
-        [costs.triton_launch(mode), Stage(later_us, tax=LAUNCH)]
-        if kernels > 1
-        else [costs.triton_launch(mode)]
-    )
+    later = [Stage(later_us, tax=LAUNCH)] if kernels > 1 else []
+    return [costs.triton_launch(mode), *later]
 
 
 def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any], lengths: str) -> list[Stage]:
@@ -99,12 +96,8 @@ def _local(costs: Any, shape: FlashDecode, knobs: dict[str, Any], lengths: str) 
     words = knobs["variant"] == "persistent_ll"
     parts = (8 if words else 4) * units * shape.group * (shape.head_dim + 1)
     attended = Stage(FILL_US + costs.overlap(memory_us, latency_us), read)
-    return [
-        attended,
-        Stage(
-            HOP_US * (0.5 if words else 1) + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY
-        ),
-    ]
+    hop_us = HOP_US * (0.5 if words else 1)
+    return [attended, Stage(hop_us + costs.memory_us(2 * parts * CACHED_SHARE), tax=MEMORY)]
 
 
 def _full(shape: FlashDecode, knobs: dict[str, Any], on: int) -> Busy:
@@ -161,9 +154,8 @@ def _exchange(
     pieces = shape.batch * shape.kv_heads * ceil(shape.group / knobs["heads_per_program"])
     rows = ceil(pieces / min(costs.chip.units, pieces))
     sent = shape.message_bytes * (shape.world - 1)
-    if (
-        config.variant == "persistent_ll"
-    ):  # twice the bytes; a word's flight is the flag's, and its merger polls the data itself
+    if config.variant == "persistent_ll":
+        # Twice the bytes; a word's flight is the flag's, and its merger polls the data itself.
         flown_us = costs.overlap(2 * sent / costs.links.rate(shape.world), rows * 0.5)
         flown = Stage(flown_us + costs.links.flag_us, 0.0, 2 * sent, tax=WAIT)
         return [flown, Stage((merged_us - HOP_US / 2) * (1 + 0.2 * rows), tax=MEMORY)]

@@ -40,18 +40,9 @@ def _contexts(q_heads: int, kv_heads: int, longest: int) -> Callable[..., tuple[
         """Every batch with contexts of 8K tokens, doubled up to the model's longest, split evenly
         over the ranks."""
         doublings = range((longest // 8192).bit_length())
+        layout = world, dtype, output, page_size
         return tuple(
-            FlashDecode(
-                batch,
-                q_heads,
-                kv_heads,
-                128,
-                (8192 << number) // world,
-                world,
-                dtype,
-                output,
-                page_size,
-            )
+            FlashDecode(batch, q_heads, kv_heads, 128, (8192 << number) // world, *layout)
             for batch in BATCHES
             for number in doublings
         )
@@ -67,18 +58,9 @@ def odd(
 ) -> tuple[FlashDecode, ...]:
     """Batches and lengths that are no powers of two, for 64 and 32 query heads on 8 KV heads of 128
     (Llama 3 70B and 8B)."""
+    page, layout = max(page_size, 1), (world, dtype, output, page_size)
     return tuple(
-        FlashDecode(
-            batch,
-            q_heads,
-            8,
-            128,
-            kv_len - kv_len % max(page_size, 1),
-            world,
-            dtype,
-            output,
-            page_size,
-        )
+        FlashDecode(batch, q_heads, 8, 128, kv_len - kv_len % page, *layout)
         for q_heads in (64, 32)
         for batch in ODD_BATCHES
         for kv_len in ODD_LENGTHS
@@ -123,18 +105,9 @@ def engine(
 ) -> tuple[FlashDecode, ...]:
     """Every model of MODELS at every call of CALLS, as decode context parallelism calls it: bf16,
     in pages, each rank its own heads; without models whose heads so many ranks cannot share."""
+    layout = world, dtype, output, page_size
     return tuple(
-        FlashDecode(
-            batch,
-            q_heads,
-            kv_heads,
-            128,
-            rounded_up(tokens, world, page_size),
-            world,
-            dtype,
-            output,
-            page_size,
-        )
+        FlashDecode(batch, q_heads, kv_heads, 128, rounded_up(tokens, world, page_size), *layout)
         for q_heads, kv_heads in MODELS.values()
         if output == "all" or q_heads % world == 0
         for batch, tokens in CALLS
@@ -158,9 +131,8 @@ def layouts(world: int = 8, dtype: str = "bf16") -> tuple[FlashDecode, ...]:
         ]
         (q_heads, kv_heads), (batch, tokens) = heads[number % len(heads)], ODD_CALLS[number % 4]
         kv_len = rounded_up(tokens, world, page_size)
-        found.append(
-            FlashDecode(batch, q_heads, kv_heads, head_dim, kv_len, world, dtype, output, page_size)
-        )
+        layout = world, dtype, output, page_size
+        found.append(FlashDecode(batch, q_heads, kv_heads, head_dim, kv_len, *layout))
     return tuple(found)
 
 

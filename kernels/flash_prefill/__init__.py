@@ -82,10 +82,6 @@ class FlashPrefill(Shape):
         return self.q_heads // self.kv_heads
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def pairs(self) -> int:
         """Pairs of a query token and a token that it attends to, of one head."""
         tokens = self.seq_len

@@ -12,11 +12,8 @@ from __future__ import annotations
 from tftune.kernels.core.tile_order import by_die
 
 MAPPINGS = (
-    "naive_block_first",
-    "swizzled_block_first",
-    "naive_head_first",
-    "swizzled_head_first",
-)
+    "naive_block_first", "swizzled_block_first", "naive_head_first", "swizzled_head_first",
+)  # fmt: skip
 """Block-first: all heads of one block before the next block. Head-first: all blocks of one head
 before the next head. Swizzled: each die has heads of its own, in that order."""
 SWIZZLED = ("swizzled_block_first", "swizzled_head_first")

@@ -127,7 +127,8 @@ def defaults(shape: FlashPrefill, chip: Chip | None = None) -> tuple[Config, ...
     """The library's backends that the chip has, its own pick first; then the kernel."""
     known = BACKENDS if chip is not None else BACKENDS[:1]
     forms = [Config("bsp", backend=backend) for backend in known]
-    return *(form for form in forms if _is_possible(shape, form, chip)), _flash(shape, chip)
+    possible = (form for form in forms if SPACE.why_invalid(shape, form, chip) is None)
+    return *possible, _flash(shape, chip)
 
 
 def _flash(shape: FlashPrefill, chip: Chip | None) -> Config:
@@ -140,10 +141,6 @@ def _flash(shape: FlashPrefill, chip: Chip | None) -> Config:
     if chip is not None and chip.can.descriptors:
         knobs |= {"loads": "descriptor", "num_stages": 3}
     return Config("flash", **knobs)
-
-
-def _is_possible(shape: FlashPrefill, config: Config, chip: Chip | None) -> bool:
-    return all(rule.holds(shape, config, chip) for rule in RULES if rule.applies(config.variant))
 
 
 SPACE = Space(

@@ -55,8 +55,7 @@ def shape_of(
     a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
 ) -> GemmAllReduce:
     """The shape of one call; raises ValueError naming what does not fit."""
-    shape: GemmAllReduce = gemm_reduce.shape_of(GemmAllReduce, a, b, workspace, b_layout)
-    return shape
+    return gemm_reduce.shape_of(GemmAllReduce, a, b, workspace, b_layout)
 
 
 def prepare(
@@ -66,9 +65,7 @@ def prepare(
     nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
     `core.taxes.WAITS`, of a fused kernel.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "push_ce":

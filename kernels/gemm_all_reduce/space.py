@@ -20,6 +20,7 @@ from tftune.kernels.core.gemm_space import (
     BLOCKS,
     LOADS,
     PIPELINE,
+    STREAMS,
     Knobs,
     copy_rule,
     streams_rule,
@@ -36,7 +37,7 @@ from tftune.kernels.core.partials import (
     split_rules,
 )
 from tftune.kernels.core.rounding import power_of_two_from
-from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space
+from tftune.kernels.core.space import MAILBOX_BYTES, Choice, Config, Rule, Space, one_die_rule
 from tftune.kernels.gemm_all_reduce import GemmAllReduce, exchange
 
 _FORM = Choice(
@@ -53,12 +54,7 @@ _BY_COPIES = (
         "runs of an owner's rows: each has a GEMM, copies and flags of its own",
         2,
     ),
-    Choice(
-        "copy_streams",
-        (1, 3, 7),
-        "side streams that copies are dealt out to: more let several copy engines work at once",
-        1,
-    ),
+    STREAMS,
 )
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
@@ -161,13 +157,7 @@ RULES = (
         ("two_shot",),
         required=True,
     ),
-    Rule(
-        "one_shot_ll must run on one die: what the programs of another die store without a fence "
-        "may stay in that die's cache",
-        lambda s, c, chip: chip is None or chip.can.coherent_stores,
-        ("one_shot_ll",),
-        required=True,
-    ),
+    one_die_rule("one_shot_ll"),
     Rule(
         f"the words of all slots must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
         "take a smaller split_k, or one_shot",

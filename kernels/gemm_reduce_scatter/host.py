@@ -57,17 +57,14 @@ def shape_of(
     a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
 ) -> GemmReduceScatter:
     """The shape of one call; raises ValueError naming what does not fit."""
-    shape: GemmReduceScatter = gemm_reduce.shape_of(GemmReduceScatter, a, b, workspace, b_layout)
-    return shape
+    return gemm_reduce.shape_of(GemmReduceScatter, a, b, workspace, b_layout)
 
 
 def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
     and launches nothing.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant in ("push", "pull", "relay"):

@@ -12,6 +12,7 @@ from tftune.kernels.core.gemm_space import (
     COPY_BYTES,
     LOADS,
     PIPELINE,
+    STREAMS,
     Knobs,
     copy_rule,
     streams_rule,
@@ -51,12 +52,7 @@ _BY_COPIES = (
         "runs of an owner's rows, each with a GEMM, a copy and a flag of its own",
         1,
     ),
-    Choice(
-        "copy_streams",
-        (1, 3, 7),
-        "side streams that copies are dealt out to: more let several copy engines work at once",
-        1,
-    ),
+    STREAMS,
 )
 _CHUNKED = (
     Choice(

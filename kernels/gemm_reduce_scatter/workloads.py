@@ -3,11 +3,16 @@ adds up over the ranks. Standard library only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 from tftune.kernels.core.engine_sizes import TOKENS
+from tftune.kernels.core.row_parallel import RowParallel
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
+
+S = TypeVar("S", bound=RowParallel)
 
 
 @dataclass(frozen=True)
@@ -42,22 +47,25 @@ def padded(m: int, world: int) -> int:
     return -(-m // world) * world
 
 
-def _set_of(projections: tuple[Projection, ...]) -> Callable[..., tuple[GemmReduceScatter, ...]]:
-    def make(
-        world: int = 8, dtype: str = "bf16", b_layout: str = "nk"
-    ) -> tuple[GemmReduceScatter, ...]:
-        """Every projection at every M of TOKENS; raises ValueError where K cannot be split."""
-        rows = sorted({padded(m, world) for m in TOKENS})
-        return tuple(
-            GemmReduceScatter(m, each.n, each.k, world, dtype, b_layout)
-            for each in projections
-            for m in rows
-        )
+def sets_of(
+    kind: type[S], rows: Callable[[int], Iterable[int]]
+) -> dict[str, Callable[..., tuple[S, ...]]]:
+    """The sets of a row-parallel operation: of all models, then of each. `rows`: every M for so
+    many ranks."""
 
-    return make
+    def set_of(projections: Iterable[Projection]) -> Callable[..., tuple[S, ...]]:
+        def make(world: int = 8, dtype: str = "bf16", b_layout: str = "nk") -> tuple[S, ...]:
+            """Every projection at every M; raises ValueError where K cannot be split."""
+            return tuple(
+                kind(m, each.n, each.k, world, dtype, b_layout)
+                for each in projections
+                for m in rows(world)
+            )
+
+        return make
+
+    models = {"engine": tuple(chain(*MODELS.values())), **MODELS}
+    return {name: set_of(projections) for name, projections in models.items()}
 
 
-SHAPE_SETS = {
-    "engine": _set_of(tuple(each for model in MODELS.values() for each in model)),
-    **{name: _set_of(projections) for name, projections in MODELS.items()},
-}
+SHAPE_SETS = sets_of(GemmReduceScatter, lambda world: sorted({padded(m, world) for m in TOKENS}))

@@ -89,10 +89,6 @@ class MergeAttention(Shape):
         return self.batch * self.own_heads
 
     @property
-    def element_bytes(self) -> int:
-        return DTYPE_BYTES[self.dtype]
-
-    @property
     def message_bytes(self) -> int:
         """Bytes that one rank sends to each peer: rows of o, then the log-sum-exp of each, up to a
         multiple of 16 bytes."""

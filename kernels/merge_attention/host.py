@@ -14,7 +14,7 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Messages
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE, payload_bytes, pieces
-from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import check_device, check_out, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
@@ -127,9 +127,7 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     """A call (o, lse, out) for this shape and config: compiled, with buffers allocated; not
     collective, and launches nothing.
 
-    Its buffers are the workspace's: whoever captures it in a graph keeps that. Raises ValueError
-    with the rule's sentence for an impossible config, and where the workspace is too small or has
-    other ranks.
+    Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     if config.variant == "bsp":
@@ -203,16 +201,10 @@ def _sources(shape: MergeAttention, config: Config, arch: str) -> tuple[KernelSo
     )
     options = {"num_warps": warps, "num_stages": 1, **cooperative}
     constants = {"cut": cut, "THREADS": warps * (64 if arch == "hip" else 32), "ARCH": arch}
-    return tuple(_source(getattr(module, name), shape, constants, options) for name in names)
-
-
-def _source(
-    kernel: Any, shape: MergeAttention, constants: dict[str, Any], options: dict[str, Any]
-) -> KernelSource:
-    types = {name: _TYPES[name].format(shape.dtype) for name in kernel.arg_names if name in _TYPES}
-    own = {name: constants[name] for name in kernel.arg_names if name not in types}
-    divisible = tuple(name for name in types if name not in _OPEN)
-    return KernelSource(kernel, types, own, divisible, options)
+    return tuple(
+        source_of(getattr(module, name), shape.dtype, _TYPES, constants, _OPEN, options)
+        for name in names
+    )
 
 
 def _packed_rows(shape: MergeAttention) -> int:
@@ -228,11 +220,10 @@ def _launch(
         name for name in source.types if name in _STRIDES or name in ("o_ptr", "lse_ptr", "out_ptr")
     )
     fixed = {name: value for name, value in values.items() if name in source.types}
-    if workspace.arch == "interpreter":
-        return launcher(source, (programs, 1, 1), names, fixed, workspace.arch)
-    launch = launcher(
-        source, (programs, 1, 1), names, addresses(source.types, fixed), workspace.arch
-    )
+    grid, arch = (programs, 1, 1), workspace.arch
+    if arch == "interpreter":
+        return launcher(source, grid, names, fixed, arch)
+    launch = launcher(source, grid, names, addresses(source.types, fixed), arch)
 
     def call(*given: Any) -> None:
         launch(*(value if isinstance(value, int) else value.data_ptr() for value in given))

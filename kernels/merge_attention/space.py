@@ -5,7 +5,16 @@ from __future__ import annotations
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
-from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Choice, Config, Rule, Space
+from tftune.kernels.core.space import (
+    FLAGS_PER_SOURCE,
+    MAILBOX_BYTES,
+    Choice,
+    Config,
+    Rule,
+    Space,
+    one_die_rule,
+    resident_rule,
+)
 from tftune.kernels.merge_attention import MergeAttention
 
 _PIECES = (
@@ -50,12 +59,7 @@ RULES = (
         lambda s, c, chip: c["programs"] <= max(8, power_of_two_from(pieces(s, c) * s.world)),
         _FUSED,
     ),
-    Rule(
-        "all programs must be resident at once: take fewer",
-        lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
-        _FUSED,
-        required=True,
-    ),
+    resident_rule(_FUSED),
     Rule(
         "a thread must have 4 bytes of a piece, unless there is one warp: take fewer warps",
         lambda s, c, chip: (
@@ -77,13 +81,7 @@ RULES = (
         lambda s, c, chip: pieces(s, c) <= FLAGS_PER_SOURCE // 2,
         ("one_shot",),
     ),
-    Rule(
-        "one_shot_ll must run on one die: what the programs of another die store without a fence "
-        "may stay in that die's cache",
-        lambda s, c, chip: chip is None or chip.can.coherent_stores,
-        ("one_shot_ll",),
-        required=True,
-    ),
+    one_die_rule("one_shot_ll"),
     Rule(
         f"the words of all ranks must fit the workspace's mailbox of {MAILBOX_BYTES >> 20} MB: "
         "take one_shot",
@@ -97,7 +95,8 @@ def defaults(shape: MergeAttention, chip: Chip | None) -> tuple[Config, ...]:
     """BSP, then each fused variant that can run the shape, with as many programs as there is work
     for."""
     fused = (_config(shape, chip, name) for name in _FUSED)
-    return (Config("bsp"), *(config for config in fused if _is_possible(shape, config, chip)))
+    possible = (config for config in fused if SPACE.why_invalid(shape, config, chip) is None)
+    return (Config("bsp"), *possible)
 
 
 def _config(shape: MergeAttention, chip: Chip | None, variant: str) -> Config:
@@ -113,10 +112,6 @@ def _config(shape: MergeAttention, chip: Chip | None, variant: str) -> Config:
     work = power_of_two_from(-(-shape.rows // rows) * shape.world)
     programs = max(8, min(most, work))
     return Config(variant, rows_per_piece=rows, programs=programs, num_warps=warps)
-
-
-def _is_possible(shape: MergeAttention, config: Config, chip: Chip | None) -> bool:
-    return all(rule.holds(shape, config, chip) for rule in RULES if rule.applies(config.variant))
 
 
 SPACE = Space(

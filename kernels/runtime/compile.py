@@ -7,7 +7,7 @@ becomes a constant on one rank only), and one compiled without divisibility is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -75,6 +75,23 @@ class KernelSource:
             values[name] if name in self.types else self.constants[name]
             for name in self.kernel.arg_names
         )
+
+
+def source_of(
+    kernel: Any,
+    dtype: str,
+    types: Mapping[str, str],
+    constants: Mapping[str, Any],
+    open_values: Collection[str],
+    options: Mapping[str, Any],
+) -> KernelSource:
+    """A kernel with those of an operation's types and constants that it names. `open_values`: the
+    arguments of any value; all others are multiples of 16."""
+    names = kernel.arg_names
+    taken = {name: types[name].format(dtype) for name in names if name in types}
+    own = {name: constants[name] for name in names if name not in types}
+    divisible = tuple(name for name in taken if name not in open_values)
+    return KernelSource(kernel, taken, own, divisible, options)
 
 
 def _fields_as_constexprs(constant: Any) -> Any:

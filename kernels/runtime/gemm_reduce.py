@@ -3,9 +3,8 @@ kernel and its constants, the launch (`kernels.device.gemm_reduce` is the device
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
@@ -20,6 +19,7 @@ from tftune.kernels.core.partials import (
     tiles,
 )
 from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.core.row_parallel import RowParallel
 from tftune.kernels.core.space import Config, Space
 from tftune.kernels.device.constants import Partials, Problem, Tile
 from tftune.kernels.runtime.compile import KernelSource
@@ -40,6 +40,7 @@ from tftune.kernels.runtime.plan import (
 if TYPE_CHECKING:
     import torch
 
+S = TypeVar("S", bound=RowParallel)
 _TYPES = {
     "a_ptr": "*{}", "b_ptr": "*{}", "c_ptr": "*{}", "arrivals": "i64", "outbox": "i64",
     **WORKSPACE_TYPES, "generation_bytes": "i64", "slots_bytes": "i64", "M": "i32", "rank": "i32",
@@ -57,11 +58,11 @@ ACCESSES = 2
 
 
 def shape_of(
-    kind: Callable[..., Any], a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
-) -> Any:
+    kind: type[S], a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
+) -> S:
     """The shape (m, n, k, world, dtype, b_layout) of one call; raises ValueError naming the operand
     and both sizes where A and B do not fit each other."""
-    dtype = word_of(kind.op, "a", a)  # type: ignore[attr-defined]
+    dtype = word_of(kind.op, "a", a)
     if a.dim() != 2 or b.dim() != 2:
         raise ValueError(f"a and b must have 2 dimensions, not {a.dim()} and {b.dim()}")
     check_device("a", a, workspace)

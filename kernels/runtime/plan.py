@@ -38,11 +38,7 @@ WORKSPACE_TYPES = {
 
 
 def plan_of(
-    shape: Any,
-    config: Config,
-    workspace: Workspace,
-    prepare: Callable[..., Plan],
-    *numbers: float,
+    shape: Any, config: Config, workspace: Workspace, prepare: Callable[..., Plan], *numbers: float
 ) -> Plan:
     """The workspace's plan of this shape and config; the first call makes it. `numbers`: what else
     `prepare` takes, of which no time depends."""
@@ -65,11 +61,7 @@ def make_room(plans: dict[tuple[Any, ...], Any], *beside: dict[tuple[Any, ...], 
 
 
 def checked(
-    space: Space,
-    shape: Shape,
-    config: Config,
-    workspace: Workspace,
-    payload_bytes: int,
+    space: Space, shape: Shape, config: Config, workspace: Workspace, payload_bytes: int
 ) -> Config:
     """The complete config, if it can run this shape in this workspace.
 
@@ -101,10 +93,7 @@ def workspace_values(workspace: Workspace) -> dict[str, Any]:
 
 
 def interpreted(
-    kernel: KernelSource,
-    grid: Grid,
-    operands: Sequence[str],
-    fixed: Mapping[str, Any],
+    kernel: KernelSource, grid: Grid, operands: Sequence[str], fixed: Mapping[str, Any]
 ) -> Plan:
     """A launch in Triton's interpreter as a call of these operands, in this order."""
     values = {**kernel.constants, **fixed}
@@ -116,9 +105,7 @@ def interpreted(
 
 
 def arguments_after(
-    kernel: KernelSource,
-    operands: Sequence[str],
-    fixed: Mapping[str, Any],
+    kernel: KernelSource, operands: Sequence[str], fixed: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     """What a launch passes after these operands, which come first and change from call to call."""
     first = tuple(kernel.kernel.arg_names[: len(operands)])
@@ -128,11 +115,7 @@ def arguments_after(
 
 
 def launcher(
-    kernel: KernelSource,
-    grid: Grid,
-    operands: Sequence[str],
-    fixed: Mapping[str, Any],
-    arch: str,
+    kernel: KernelSource, grid: Grid, operands: Sequence[str], fixed: Mapping[str, Any], arch: str
 ) -> Plan:
     """A launch as a call of these operands, by position; compiled here, unless `arch` says that it
     is interpreted."""
@@ -172,24 +155,13 @@ def counters(workspace: Workspace, name: str, count: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Steps:
-    """A plan of several steps, each a call of the tuple of all operands."""
+    """A plan of several steps, each a call of all operands."""
 
-    steps: tuple[Callable[[Any], None], ...]
+    steps: tuple[Plan, ...]
 
     def __call__(self, *operands: torch.Tensor) -> None:
         for step in self.steps:
-            step(operands)
-
-
-def in_turn(steps: Mapping[str, Plan]) -> Plan:
-    """A plan of several steps, each a call of all operands."""
-    calls = tuple(steps.values())
-
-    def call(*operands: torch.Tensor) -> None:
-        for step in calls:
             step(*operands)
-
-    return call
 
 
 @dataclass(frozen=True)
@@ -229,9 +201,7 @@ class _Address:
 
 
 def descriptors(
-    element: torch.dtype,
-    size: tuple[int, ...],
-    block: list[int],
+    element: torch.dtype, size: tuple[int, ...], block: list[int]
 ) -> Callable[[int], Any]:
     """From an address to the descriptor of a contiguous tensor there, of which one load takes
     `block`. The last ones are kept: weights and buffers come back."""

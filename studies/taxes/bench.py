@@ -18,7 +18,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.taxes import BSP, Arm
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.plan import Plan, in_turn, launcher
+from tftune.kernels.runtime.plan import Plan, Steps, launcher
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.sandbox import World, slowest
 
@@ -94,7 +94,7 @@ def base_plan(shape: Any, armed: Armed, workspace: Any) -> Plan:
     steps = op.module("taxes").step_plans(shape, armed.config, workspace)
     if arm.without not in steps:
         raise ValueError(f"BSP has no step {arm.without!r}; its steps are {', '.join(steps)}")
-    return in_turn({name: step for name, step in steps.items() if name != arm.without})
+    return Steps(tuple(step for name, step in steps.items() if name != arm.without))
 
 
 def with_additions(shape: Any, arm: Arm, base: Plan, workspace: Any) -> Plan:

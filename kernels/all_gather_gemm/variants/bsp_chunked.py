@@ -52,16 +52,14 @@ def bsp_chunked(
     exchange = Exchange(
         workspace, (0, apart), [piece(shape, rank, chunk) for chunk in rows], config["copy_streams"]
     )
-    arrived = launcher(
-        workspace, arrive, {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
-    )
+    types = {"control": "i64", "slot": "i32", "last": "i32", "rank": "i32"}
+    arrived = launcher(workspace, arrive, types)
     inboxes = [
         workspace.payload_tensor[parity * apart :][: shape.gathered_bytes]
         .view(dtype)
         .view(shape.m, shape.k)
         for parity in (0, 1)
     ]
-    multiply = _multiply_peers if shape.shard == "m" else _multiply_rows
     own_rows, own_columns = (
         slice(rank * size, (rank + 1) * size) for size in (shape.shard_rows, shape.shard_columns)
     )
@@ -77,7 +75,7 @@ def bsp_chunked(
         exchange.send(parity, a.data_ptr())
         for number, chunk in enumerate(rows):
             arrived(workspace.control, number, int(number == len(rows) - 1), rank)
-            multiply(shape, rank, chunk, gathered, weights, c)
+            _multiply(shape, rank, chunk, gathered, weights, c)
         exchange.join()
 
     return call
@@ -86,22 +84,14 @@ def bsp_chunked(
 def piece(shape: AllGatherGemm, rank: int, rows: Rows) -> Piece:
     """Whole rows of A where it is sharded along M; else their columns of this rank, a run of bytes
     in each row."""
-    (low, high), row_bytes = rows, shape.shard_columns * shape.element_bytes
+    (low, high), run = rows, shape.shard_columns * shape.element_bytes
     if shape.shard == "m":
-        return Piece(
-            low * row_bytes, (rank * shape.shard_rows + low) * row_bytes, (high - low) * row_bytes
-        )
-    return Piece(
-        low * row_bytes,
-        (low * shape.world + rank) * row_bytes,
-        row_bytes,
-        high - low,
-        row_bytes,
-        shape.world * row_bytes,
-    )
+        return Piece(low * run, (rank * shape.shard_rows + low) * run, (high - low) * run)
+    target = (low * shape.world + rank) * run
+    return Piece(low * run, target, run, high - low, run, shape.world * run)
 
 
-def _multiply_rows(
+def _multiply(
     shape: AllGatherGemm,
     rank: int,
     rows: Rows,
@@ -109,23 +99,13 @@ def _multiply_rows(
     weights: torch.Tensor,
     c: torch.Tensor,
 ) -> None:
+    """A chunk of rows of C; where A is sharded along M those of every peer's shard: in one batch
+    those of the ranks before this one, in another those behind it."""
     import torch
 
-    torch.matmul(gathered[slice(*rows)], weights, out=c[slice(*rows)])
-
-
-def _multiply_peers(
-    shape: AllGatherGemm,
-    rank: int,
-    rows: Rows,
-    gathered: torch.Tensor,
-    weights: torch.Tensor,
-    c: torch.Tensor,
-) -> None:
-    """The same rows of every peer's shard: in one batch those of the ranks before this one, in
-    another those behind it."""
-    import torch
-
+    if shape.shard == "k":
+        torch.matmul(gathered[slice(*rows)], weights, out=c[slice(*rows)])
+        return
     pieces, results = (
         whole.view(shape.world, shape.shard_rows, -1)[:, slice(*rows)] for whole in (gathered, c)
     )

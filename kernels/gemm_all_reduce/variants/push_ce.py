@@ -184,7 +184,4 @@ def _launchers(
         made.append(launcher(kernel, grid, operands, fixed, workspace.arch))
     if workspace.arch == "interpreter":
         return made[0], made[1]
-    return (
-        lambda c, *more: made[0](c.data_ptr(), *more),
-        lambda c: made[1](c.data_ptr()),
-    )
+    return lambda c, *more: made[0](c.data_ptr(), *more), lambda c: made[1](c.data_ptr())

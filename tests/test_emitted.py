@@ -1,0 +1,217 @@
+"""The kernels of operations that reduce, as they are emitted for GPUs that are not here: nothing
+spills, flags are released and acquired at system scope, 16 bytes move at a time, and none of what
+peers send before its wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from assembly import (
+    Assembly,
+    assemble,
+    early_loads,
+    is_hip,
+    line_of,
+    narrow,
+    signal_faults,
+    wait_faults,
+)
+from mutant import Change, mutant, rebuilt
+from test_compile import spilled_bytes
+
+from tftune import kernels
+from tftune.kernels.core.chips import H200, MI300X, Chip
+from tftune.kernels.core.registry import operation
+from tftune.kernels.core.space import Config
+from tftune.kernels.runtime.compile import KernelSource, gpu_target
+
+KERNELS = Path(kernels.__path__[0])
+REDUCE, MERGE = KERNELS / "device/gemm_reduce.py", KERNELS / "device/merge.py"
+ONE, TWO = (KERNELS / f"all_reduce/variants/{name}.py" for name in ("one_shot", "two_shot"))
+SUMS = "m=2048,n=8192,world=2"
+SCATTER, ROWS = "m=4096,n=8192,k=28672,world=8", "m=16,n=8192,k=28672,world=8"
+MERGED = "batch=64,heads=64,head_dim=128,world=8"
+FORWARDED = "values = tl.load(row_pointers(outbox"
+
+
+class Emitted(NamedTuple):
+    """The kernel of a variant that waits."""
+
+    op: str
+    variant: str
+    shape: str
+    file: Path
+    """Where the lines below are."""
+    early: tuple[str, ...]
+    """Loads of what peers send."""
+    wide: tuple[str, ...]
+    """Accesses of 16 bytes each, by `wide_at` where that is another shape."""
+    wide_at: str = ""
+    config: Config | None = None
+    """None: the default."""
+
+
+SLOTS = ("tl.load(pointers, mask=inside, other=0.0)",), ("total += tl.cast(tl.load(pointers",)
+RELAYED = (*SLOTS[0], FORWARDED), (*SLOTS[1], FORWARDED, "tl.store(row_pointers(base, to_rows")
+MANY = "m=512,n=8192,k=28672,world=8"
+"""So many rows that a thread has 16 bytes of each slice that is added up."""
+LOAD = "o = tl.load(o_at[:, None] + dims[None, :], mask=known"
+EMITTED = [
+    Emitted("all_reduce", "one_shot", SUMS, ONE, ("tl.load(x_at +",),
+            ("own = tl.load(", "tl.store(elements(its_inbox", "total += tl.cast(tl.load(x_at")),
+    Emitted("all_reduce", "two_shot", SUMS, TWO, ("part = tl.load(at +",),
+            ("part = tl.load(x_ptr", "tl.store(its_inbox", "part = tl.load(at", "y = tl.load(")),
+    Emitted("gemm_reduce_scatter", "push", SCATTER, REDUCE, *SLOTS),
+    Emitted("gemm_reduce_scatter", "pull", SCATTER, REDUCE, *SLOTS),
+    Emitted("gemm_reduce_scatter", "relay", SCATTER, REDUCE, *RELAYED),
+    Emitted("gemm_reduce_scatter", "push_ce", SCATTER, REDUCE, *SLOTS),
+    Emitted("gemm_all_reduce", "one_shot", ROWS, REDUCE, *SLOTS, MANY),
+    Emitted("gemm_all_reduce", "two_shot", ROWS, REDUCE, *SLOTS, MANY),
+    Emitted("merge_attention", "one_shot", MERGED, MERGE, (LOAD,),
+            ("o = tl.load(own_at[:, None]", "tl.store(o_at[:, None] +", LOAD),
+            config=Config("one_shot", rows_per_piece=16, num_warps=4)),
+]  # fmt: skip
+NORM = "m=64,n=8192,world=8,norm=rms"
+ORDERED = [*EMITTED, *(one._replace(shape=NORM) for one in EMITTED[:2])]
+ARCHES = ("sm_90", "gfx942")
+NEXT_ARCH = ("gemm_reduce_scatter", "gemm_all_reduce")
+"""Operations that `make thorough` compiles for gfx950, too."""
+
+
+def on_each(calls: Iterable[Any]) -> list[Any]:
+    """Each call, which begins with its operation's name, with each architecture."""
+    return [
+        pytest.param(call, arch, id=f"{call[0]}-{call[1]}-{arch}", marks=marks)
+        for call in calls
+        for arch, marks in (*((known, ()) for known in ARCHES), ("gfx950", pytest.mark.thorough))
+        if arch in ARCHES or call[0] in NEXT_ARCH
+    ]
+
+
+def chip_of(arch: str) -> Chip:
+    return MI300X if is_hip(arch) else H200
+
+
+@cache
+def source(op: str, variant: str, words: str, config: Config | None, arch: str) -> KernelSource:
+    """The last kernel of a call: the one that waits."""
+    known, chip = operation(op), chip_of(arch)
+    shape = known.shape.parse(words)
+    config = config or next(
+        each for each in known.space.defaults(shape, chip) if each.variant == variant
+    )
+    found: KernelSource = known.module("host").kernel_sources(shape, config, chip)[-1]
+    return found
+
+
+def source_of(one: Emitted, arch: str) -> KernelSource:
+    return source(one.op, one.variant, one.shape, one.config, arch)
+
+
+@cache
+def code_of(one: Emitted, arch: str) -> Assembly:
+    return assemble(source_of(one, arch), arch)
+
+
+@pytest.mark.parametrize(("one", "arch"), on_each(ORDERED))
+def test_flags_are_released_and_acquired_at_system_scope(one: Emitted, arch: str) -> None:
+    code = code_of(one, arch)
+    assert wait_faults(code, is_hip(arch)) == []
+    if one.variant != "push_ce":  # whose flags are copies
+        assert signal_faults(code, is_hip(arch)) == []
+
+
+@pytest.mark.parametrize(("one", "arch"), on_each(EMITTED))
+def test_data_move_16_bytes_at_a_time(one: Emitted, arch: str) -> None:
+    code = code_of(one._replace(shape=one.wide_at or one.shape), arch)
+    assert narrow(code, is_hip(arch), *(line_of(one.file, text) for text in one.wide)) == []
+
+
+@pytest.mark.parametrize(("one", "arch"), on_each(EMITTED))
+def test_nothing_that_peers_send_is_loaded_before_its_wait(one: Emitted, arch: str) -> None:
+    text = source_of(one, arch).compile(gpu_target(arch)).asm["ttgir"]
+    assert early_loads(text, one.file, one.early) == []
+
+
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [("all_reduce", "m=1,n=16384,world=8,norm=rms"), ("gemm_all_reduce", ROWS)],
+)
+def test_words_are_stored_and_polled_two_at_a_time(op: str, shape: str) -> None:
+    """On NVIDIA alone: a word of 64 bits whole, past the caches."""
+    text = source(op, "one_shot_ll", shape, None, "sm_90").compile(gpu_target("sm_90")).asm["ptx"]
+    assert "st.global.wt.v2.b64" in text and "ld.volatile.global.v2.b64" in text
+
+
+SPILLS = {
+    ("all_reduce", "m=1,n=8192,world=8"): (8, 8),
+    ("all_reduce", "m=40,n=7168,world=4,dtype=fp16"): (8, 8),
+    ("all_reduce", SUMS): (8, 8),
+    ("all_reduce", "m=1,n=16384,world=8,norm=rms"): (8, 8),
+    ("all_reduce", NORM): (8, 8),
+    ("all_reduce", "m=512,n=16384,world=8,norm=rms"): (8, 8),
+    ("gemm_reduce_scatter", SCATTER): (48, 0),
+    ("gemm_all_reduce", ROWS): (48, 0),
+    ("merge_attention", MERGED): (0, 0),
+    ("merge_attention", "batch=1,heads=64,head_dim=128,world=8,output=all"): (0, 0),
+    ("merge_attention", "batch=8,heads=16,head_dim=256,world=8"): (0, 0),
+}
+"""Bytes of the stack, on NVIDIA and on AMD: ptxas keeps addresses there, one of one_shot_ll with 16
+warps, and those of peers, which it reads before a tile and uses behind it."""
+
+
+@pytest.mark.parametrize(("call", "arch"), on_each(SPILLS))
+def test_defaults_compile_without_spills(tmp_path: Path, call: tuple[str, str], arch: str) -> None:
+    (op, words), chip, compiled = call, chip_of(arch), 0
+    known = operation(op)
+    shape = known.shape.parse(words)
+    for config in known.space.defaults(shape, chip):
+        for kernel in known.module("host").kernel_sources(shape, config, chip):
+            found = kernel.compile(gpu_target(arch))
+            assert spilled_bytes(found, arch, tmp_path) <= SPILLS[call][is_hip(arch)], config
+            assert found.metadata.shared <= chip.shared_bytes
+            resident = config.variant not in ("bsp", "push_ce")
+            assert found.metadata.launch_cooperative_grid == resident
+            compiled += 1
+    assert compiled >= 2
+
+
+RELEASE = 'sem="release", scope="sys"'
+WEAKER: list[tuple[list[Emitted], Callable[[Assembly, bool], list[str]], Change]] = [
+    (EMITTED[:2], signal_faults, ("reduce", RELEASE, 'sem="release", scope="gpu"')),
+    (EMITTED[:2], wait_faults,
+     ("attention", 'sem="acquire", scope="sys"', 'sem="acquire", scope="gpu"')),
+    (EMITTED[:2], signal_faults, ("reduce", "    drain(epoch, ARCH)\n    values", "    values")),
+    (EMITTED[-1:], signal_faults, ("symmetric", f"word(address), epoch, {RELEASE}",
+                                   'word(address), epoch, sem="release", scope="gpu"')),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("emitted", "faults", "change"), WEAKER)
+def test_weaker_orders_are_refused(
+    tmp_path: Path,
+    emitted: list[Emitted],
+    faults: Callable[[Assembly, bool], list[str]],
+    change: Change,
+) -> None:
+    for one in emitted:
+        for arch in ARCHES:
+            weak = mutant(tmp_path, one.variant, (change,), one.op)
+            changed = replace(source_of(one, arch), kernel=weak)
+            assert faults(assemble(changed, arch), is_hip(arch)) != [], (one.variant, arch)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_relay_that_does_not_wait_is_seen(tmp_path: Path, arch: str) -> None:
+    """The interpreter cannot show it: there the last program forwards what all others computed."""
+    change = ("gemm_reduce", "wait(flag(control, rank, READY_FLAGS + item), epoch)", "pass")
+    hasty = rebuilt(tmp_path, "relay", (change,), "gemm_reduce_scatter")
+    kernel = replace(source_of(EMITTED[4], arch), kernel=hasty.relay)
+    text = kernel.compile(gpu_target(arch)).asm["ttgir"]
+    changed = next(tmp_path.rglob("gemm_reduce.py"))
+    assert early_loads(text, changed, (FORWARDED,)) != []
