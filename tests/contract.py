@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mutant import Change, in_place
 
+from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.space import Config
+from tftune.kernels.core.space import Config, Space
 
 SEEDS = 3
 """Inputs are of three seeds, which calls go through so that a generation never held the same data
@@ -30,7 +32,7 @@ WRAPS = 2**31 - 3
 POLL_S = 0.0005, 0.01
 """From the first poll of the same words to the second, and between later ones at most: it doubles
 each time."""
-MEETINGS = itertools.count()
+MEETINGS, TRIALS = itertools.count(), itertools.count(1)
 
 Case = tuple[Any, Config]
 
@@ -47,17 +49,45 @@ class Call:
     bits: str
 
 
+Ran = list[dict[str, list[Call]]]
+"""What each rank returned, by scenario."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call
     that does not `end`."""
 
-    changes: tuple[Change, ...]
     shows: str
-    control: tuple[Change, ...] = ()
-    """The part of the changes that only delays a rank, and must be accepted by itself."""
-    calls: str = "small"
+    changes: tuple[Change, ...]
+    control: tuple[Change, ...]
+    """More changes, which only delay a rank, and must be accepted by themselves."""
+    calls: str
     """Which of a trial's calls."""
+
+
+def _mutant(
+    shows: str, *changes: Change, control: tuple[Change, ...] = (), calls: str = "small"
+) -> Mutant:
+    return Mutant(shows, changes, control, calls)
+
+
+wrong, hangs = partial(_mutant, "wrong"), partial(_mutant, "end")
+wrong_or_hangs, accepted = partial(_mutant, "wrong or end"), partial(_mutant, "right")
+SLEEP = "__import__('time').sleep"
+"""For the text of a mutant. Of a tensor it would take whole seconds only."""
+SAMPLED_OR_WHOLE = pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["a sample", "all"]
+)
+"""What `make test` plants of the mutants, and what `make thorough` does."""
+HOLD = "__import__('contract').hold(control, rank, epoch, {})"
+"""`hold`, of so many flags."""
+
+
+def with_known(space: Space, variant: str, **knobs: Any) -> Config:
+    """The config of those knobs that the variant has."""
+    has = {choice.name for choice in space.choices(variant)}
+    return Config(variant, **{name: value for name, value in knobs.items() if name in has})
 
 
 def scenario(
@@ -139,18 +169,39 @@ def scenario(
 
 
 def scenarios(
-    workspace: Workspace, cases: Iterable[Case], turns: Sequence[Case], calls: int
+    workspace: Workspace,
+    cases: Iterable[Case],
+    turns: Sequence[Case],
+    wrapping: Sequence[Case],
+    cycle: Sequence[int] = range(SEEDS),
 ) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace: each case so many times back to back, then
-    `turns` twice, of which each next call has another shape, config or variant, and which no
-    library's collective holds together."""
-    last, turns = workspace.rank == workspace.world - 1, [*turns, *turns]
+    """Every scenario of this world, on one workspace: the cases back to back, on inputs of the
+    cycle's seeds; then `turns`, of which each next call has another shape, config or variant, and
+    which no library's collective holds together; then those that are `wrapping` the epoch."""
+    last = workspace.rank == workspace.world - 1
     return {
-        "back to back": scenario(workspace, [case for case in cases for _ in range(calls)]),
-        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
+        "back to back": scenario(workspace, cases, cycle=cycle),
+        "one rank late": scenario(workspace, turns, pause_s=0.05 * last),
+        "one rank ahead": scenario(workspace, turns, pause_s=0.05 * (not last)),
+        "the epoch wraps": scenario(workspace, wrapping, last_epoch=WRAPS),
     }
+
+
+def repeated(cases: Iterable[Case], times: int) -> list[Case]:
+    """Each case so many times in a row."""
+    return [case for case in cases for _ in range(times)]
+
+
+def runs(contract: Callable[..., Any], worlds: Iterable[Any], **options: Any) -> Any:
+    """The fixture of a module: what `contract` returned on each rank of one world. A world is its
+    size, or its size and what the contract is given."""
+
+    @pytest.fixture(scope="module", params=worlds)
+    def ran(request: pytest.FixtureRequest) -> Ran:
+        world, *given = request.param if isinstance(request.param, tuple) else (request.param,)
+        return emulated.run(world, contract, *given, timeout_s=600, **options)
+
+    return ran
 
 
 @cache
@@ -258,8 +309,8 @@ def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
         time.sleep(0.001)
 
 
-def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
-    """The calls that no rank may have made; `ran`: what each rank returned, by scenario."""
+def wrong_calls(ran: Ran) -> list[Any]:
+    """The calls that no rank may have made."""
     return [
         (rank, name, call)
         for rank, found in enumerate(ran)
@@ -269,14 +320,18 @@ def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
     ]
 
 
-def differing(found: dict[str, list[Call]]) -> list[Any]:
-    """Shape, config and seed whose results differ in any bit between calls of one rank; some must
-    have been called twice."""
-    seen: dict[Any, set[str]] = {}
-    for call in (call for calls in found.values() for call in calls):
-        seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
-    assert len(seen) < sum(map(len, found.values()))
-    return [key for key, bits in seen.items() if len(bits) > 1]
+def differing(ran: Ran) -> list[Any]:
+    """Rank, shape, config and seed whose results differ in any bit between calls; some must have
+    been called twice on each rank."""
+    found = []
+    for rank, of_rank in enumerate(ran):
+        calls = [call for calls in of_rank.values() for call in calls]
+        seen: dict[Any, set[str]] = {}
+        for call in calls:
+            seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
+        assert len(seen) < len(calls)
+        found += [(rank, *key) for key, bits in seen.items() if len(bits) > 1]
+    return found
 
 
 def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
@@ -300,33 +355,27 @@ def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def judge(
+def _judge(
     workspace: Workspace,
     folder: Path,
-    op: str,
     variant: str,
     calls: Mapping[str, list[Case]],
     mutants: Mapping[str, Mutant],
-    epoch: int,
-    together: tuple[str, ...] = (),
-    late_s: float = 0.2,
+    together: Sequence[str],
+    late_s: float,
 ) -> dict[str, str]:
-    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank
-    is late, except in those named in `together`: by `late_s`, or as long as a call takes on a busy
-    machine. Epochs count from `epoch`."""
-    epochs, took_s = [epoch], {}
+    """Verdicts on the kernel itself and on each mutant."""
+    op, took_s = calls["small"][0][0].op, {}
 
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         workspace.buffers.clear()
-        epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
         own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
         is_late = name not in together and workspace.rank == workspace.world - 1
         pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
+        epoch = 1000 * next(TRIALS)  # flags keep what a mutant left in them
         with in_place(folder, variant, changes, op) if changes else nullcontext():
-            verdict = _verdict(
-                lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s
-            )
+            verdict = _verdict(lambda: scenario(workspace, calls[name], pause_s, epoch), deadline_s)
         took_s[changes, name] = time.monotonic() - started
         return verdict
 
@@ -335,10 +384,48 @@ def judge(
         if found.control:
             verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
         longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
-        verdicts[name] = tried(
-            found.changes, found.calls, 60 if found.shows == "wrong" else longer_s
-        )
+        deadline_s = 60 if found.shows == "wrong" else longer_s
+        verdicts[name] = tried(found.changes + found.control, found.calls, deadline_s)
     return verdicts
+
+
+def _judge_all(
+    workspace: Workspace,
+    folder: Path,
+    mutants: Mapping[str, Mapping[str, Mutant]],
+    calls: Mapping[str, Mapping[str, list[Case]]],
+    *late: Any,
+) -> dict[str, dict[str, str]]:
+    return {
+        variant: _judge(workspace, folder, variant, calls[variant], own, *late)
+        for variant, own in mutants.items()
+    }
+
+
+def refuse(
+    folder: Path,
+    mutants: Mapping[str, Mapping[str, Mutant]],
+    calls_of_a_trial: Callable[[str, int], Mapping[str, list[Case]]],
+    together: Sequence[str] = (),
+    late_s: float = 0.2,
+    whole: bool = True,
+    **options: Any,
+) -> None:
+    """Plant the mutants of each variant on 3 ranks, or a sample and the calls that it needs; plant
+    their controls alone, and nothing. None may be misjudged.
+
+    The last rank is late before each call, except in those named in `together`: by `late_s`, or as
+    long as a call takes on a busy machine.
+    """
+    chosen = mutants if whole else sampled(mutants)
+    calls = {variant: dict(calls_of_a_trial(variant, 3)) for variant in chosen}
+    for variant in [] if whole else chosen:
+        for name in {*calls[variant]} - {"small", *(m.calls for m in chosen[variant].values())}:
+            del calls[variant][name]
+    given = folder, chosen, calls, together, late_s
+    by_rank = emulated.run(3, _judge_all, *given, timeout_s=1500, **options)
+    for variant, own in chosen.items():
+        assert _misjudged([verdicts[variant] for verdicts in by_rank], own) == [], variant
 
 
 def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
@@ -350,7 +437,8 @@ def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str
     seen, found = set(), dict[str, dict[str, Mutant]]()
     for variant, own in mutants.items():
         for name, mutant in own.items():
-            key = name, tuple((place, old) for place, old, _ in mutant.changes)
+            changes = mutant.changes + mutant.control
+            key = name, tuple((place, old) for place, old, _ in changes)
             if key not in seen:
                 seen.add(key)
                 found.setdefault(variant, {})[name] = mutant
@@ -365,7 +453,7 @@ def sampled(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, 
     return {variant: dict(list(changes[variant].items())[::2])}
 
 
-def misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
+def _misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
     """What was accepted although it is a mutant, or refused although it is none; `by_rank`:
     verdicts of one variant on each rank."""
     found = []
