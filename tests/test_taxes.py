@@ -9,33 +9,38 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from command_line import Ran, Tftune, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftune.cli import app as cli
 from tftune.db.evidence import counting
 from tftune.db.row_files import read_rows
 from tftune.db.store import Store
-from tftune.db.target import Target
+from tftune.db.target import Target, detect
 from tftune.db.trial import EVIDENCE, STAGES, Measurement, Trial
 from tftune.kernels.comm import emulated
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, WAITS, Arm, Gap, arms, cube
+from tftune.kernels.core.taxes import BSP, CLOCKED, FUSED, WAITS, Arm, Gap, arms, cube
+from tftune.kernels.runtime import gemm_reduce
+from tftune.kernels.runtime.compile import gpu_target
 from tftune.models.dataset import load
 from tftune.report import figures
+from tftune.studies.taxes import bench as taxes
 from tftune.studies.taxes.figure import Waterfall, section
 from tftune.studies.taxes.job import case_of, measured, stored
 from tftune.studies.taxes.rows import Case, splits
-from tftune.studies.taxes.split import interaction, modelled, shapley, slope, split
+from tftune.studies.taxes.split import interaction, shapley, split, times_of
+from tftune.tuner.bench.sandbox import Broken
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target.parse("h200x2")
@@ -48,7 +53,8 @@ OPS = tuple(SIZES)
 GAP = Gap(kernels=2, trips=1.25, peers=1)
 STEPS = ("transpose", "gather", "gemm")
 KERNEL_US, TRIP_US, WAIT_US, FUSED_US = 1.5, 4.0, 7.0, 30.0
-SUM_US = 2 * KERNEL_US + 1.25 * TRIP_US + WAIT_US
+PAID_US = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
+SUM_US = sum(PAID_US.values())
 
 
 def case(op: str, world: int = 2) -> Case:
@@ -158,28 +164,24 @@ def test_the_kernels_counted_are_those_that_are_compiled(op: str, world: int) ->
 
 def test_on_an_additive_bench_nothing_is_left_and_shares_are_what_was_added() -> None:
     found = split(made(noise=2.0), GAP)
-    want = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
-    for name in FACTORS:
+    for name, us in PAID_US.items():
         for estimate in (found.taxes[name], found.shapley[name]):
-            assert estimate.value == pytest.approx(want[name])
+            assert estimate.value == pytest.approx(us)
             assert estimate.low <= estimate.value <= estimate.high
     assert found.residual and abs(found.residual.value) < 1e-9
     assert found.interaction and abs(found.interaction.value) < 1e-9
     assert found.saved_us.value == pytest.approx(SUM_US)
     assert found.late["bsp"].value == pytest.approx(1.0)
     assert found.late["fused"].value == pytest.approx(0.5)
-    assert {name: us.value for name, us in found.without_us.items()} == pytest.approx(
-        dict.fromkeys(STEPS, 5)
-    )
+    without = {name: us.value for name, us in found.without_us.items()}
+    assert without == pytest.approx(dict.fromkeys(STEPS, 5))
 
 
 def test_a_planted_interaction_is_found_and_shared_equally() -> None:
     found = split(made(more_us=6.0), GAP)
     assert found.interaction and found.interaction.value == pytest.approx(6.0)
-    alone = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
-    assert {name: share.value for name, share in found.shapley.items()} == pytest.approx(
-        {name: us + 2.0 for name, us in alone.items()}
-    )
+    shares = {name: share.value for name, share in found.shapley.items()}
+    assert shares == pytest.approx({name: us + 2.0 for name, us in PAID_US.items()})
 
 
 def test_what_the_taxes_do_not_explain_is_the_residual() -> None:
@@ -212,10 +214,7 @@ def test_a_missing_arm_is_no_zero() -> None:
 
 @given(st.lists(st.floats(1, 1e4), min_size=8, max_size=8))
 def test_shapley_shares_add_up_and_do_not_depend_on_names(us: list[float]) -> None:
-    sets = [
-        frozenset(name for name, bit in zip("abc", (1, 2, 4), strict=True) if number & bit)
-        for number in range(8)
-    ]
+    sets = [frozenset(found) for size in range(4) for found in combinations("abc", size)]
     times = dict(zip(sets, us, strict=True))
     shares = shapley(times)
     assert sum(shares.values()) == pytest.approx(times[sets[7]] - times[sets[0]], abs=1e-6)
@@ -226,11 +225,9 @@ def test_shapley_shares_add_up_and_do_not_depend_on_names(us: list[float]) -> No
     assert shapley(flat) == pytest.approx(dict.fromkeys("abc", 2.0)) and interaction(flat) == 0
 
 
-def test_shapley_needs_every_set_and_a_slope_two_places() -> None:
+def test_shapley_needs_every_set() -> None:
     with pytest.raises(ValueError, match="3 sets of 2 factors; 4 are needed"):
         shapley({frozenset(): 1.0, frozenset("a"): 2.0, frozenset("ab"): 3.0})
-    with pytest.raises(ValueError, match="two places"):
-        slope([(1, 1.0), (1, 2.0)])
 
 
 # Arms on ranks.
@@ -239,21 +236,25 @@ def test_shapley_needs_every_set_and_a_slope_two_places() -> None:
 SHORT = BSP, FUSED, Arm("fused", kernels=2, trips=1.25, waits="all", late=20)
 
 
-@pytest.mark.parametrize("op", OPS)
-def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
-    """Emulated times say nothing. Each whole arm is checked, one rank being late."""
-    from tftune.studies.taxes import bench as taxes
-
-    mine = case(op)
-    steps = operation(op).module("taxes").steps(mine.shape, mine.form)
-    asked = {"graph": (*SHORT, *(Arm("bsp", without=step) for step in steps)), "eager": (BSP,)}
+def timed(mine: Case, asked: Mapping[str, Sequence[Arm]]) -> dict[str, dict[Arm, Measurement]]:
+    """Two rounds of all these arms on emulated ranks, whose times say nothing."""
     found = taxes.measure(
         mine.shape, asked, mine.config, mine.form, TARGET, emulated=True, rounds=2
     )
     assert {mode: tuple(each) for mode, each in found.items()} == asked
-    for arm, outcome in found["graph"].items():
+    return found
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
+    """Each whole arm is checked, one rank being late."""
+    mine = case(op)
+    steps = operation(op).module("taxes").steps(mine.shape, mine.form)
+    every = (*SHORT, *(Arm("bsp", without=step) for step in steps))
+    found = timed(mine, {"graph": every, "eager": (BSP,)})["graph"]
+    for arm, outcome in found.items():
         assert len(outcome.samples_us) == 2
-        assert outcome.bsp_samples_us == found["graph"][BSP].samples_us
+        assert outcome.bsp_samples_us == found[BSP].samples_us
         assert (outcome.check_error is not None) == arm.whole
 
 
@@ -261,9 +262,7 @@ HEADS = "batch=3,q_heads=6,kv_heads=3,head_dim=64,kv_len=32,world=3,output=heads
 """Each rank owns other heads."""
 
 
-def both_ways(
-    workspace: Any, folder: Path, op: str, text: str, configs: list[Config]
-) -> list[bool]:
+def both_ways(workspace: Any, op: str, text: str, configs: list[Config]) -> list[bool]:
     """Of each config: whether waiting for everything changes no bit of the result, in calls that
     use both generations."""
     import torch
@@ -272,10 +271,8 @@ def both_ways(
     shape, reference = known.shape.parse(text), known.module("reference")
     found = []
     for config in configs:
-        calls = [
-            known.module("host").prepare(shape, config, workspace, waits=waits)
-            for waits in ("tile", "all", "clocked")
-        ]
+        prepare = known.module("host").prepare
+        calls = [prepare(shape, config, workspace, waits=waits) for waits in WAITS]
         outs = []
         for number in range(2 * len(calls)):
             inputs = reference.make_inputs(shape, workspace.rank, number // len(calls))
@@ -310,7 +307,7 @@ def both_ways(
     ],
 )
 def test_waiting_for_everything_ends_and_changes_no_result(
-    op: str, text: str, variants: tuple[str, ...], knobs: dict[str, int], tmp_path: Path
+    op: str, text: str, variants: tuple[str, ...], knobs: dict[str, int]
 ) -> None:
     """Several flags of each source, rows sharded, heads that others own, both routes of a sum."""
     known = operation(op)
@@ -321,7 +318,7 @@ def test_waiting_for_everything_ends_and_changes_no_result(
         if config.variant in variants
     ]
     assert {config.variant for config in configs} == set(variants)
-    found = emulated.run(3, both_ways, tmp_path, op, text, configs, timeout_s=300)
+    found = emulated.run(3, both_ways, op, text, configs, timeout_s=300)
     assert found == [[True] * len(configs)] * 3
 
 
@@ -329,19 +326,11 @@ def test_waiting_for_everything_ends_and_changes_no_result(
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("world", [1, 2])
 def test_every_arm_runs(op: str, world: int) -> None:
-    from tftune.studies.taxes import bench as taxes
-
     mine = case(op, world)
-    asked = mine.arms(clocks=False)
-    found = taxes.measure(
-        mine.shape, asked, mine.config, mine.form, TARGET, emulated=True, rounds=2
-    )
-    assert {mode: tuple(each) for mode, each in found.items()} == asked
+    timed(mine, mine.arms(clocks=False))
 
 
 def test_a_wrong_arm_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.studies.taxes import bench as taxes
-
     class Ranks:
         def request(self, method: str, *_: object) -> Any:
             return [(0.5, 0.01), (0.0, 0.01)] if method == "check" else [None, None]
@@ -353,8 +342,6 @@ def test_a_wrong_arm_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_last_rank_is_late_and_no_other() -> None:
-    from tftune.studies.taxes import bench as taxes
-
     def slept(rank: int, us: int) -> float:
         workspace = SimpleNamespace(rank=rank, world=2, arch="interpreter")
         found: float = taxes.delay(us, workspace).args[0]  # type: ignore[attr-defined]
@@ -364,8 +351,6 @@ def test_the_last_rank_is_late_and_no_other() -> None:
 
 
 def test_additions_stand_around_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.studies.taxes import bench as taxes
-
     done: list[str] = []
     for name in ("empty", "round_trip", "delay"):
         monkeypatch.setattr(
@@ -380,8 +365,6 @@ def test_additions_stand_around_the_call(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_step_that_bsp_has_not_is_refused() -> None:
-    from tftune.studies.taxes import bench as taxes
-
     mine = case("gemm_all_reduce")
     armed = taxes.Armed(Arm("bsp", without="copy"), mine.form)
     with pytest.raises(ValueError, match="no step 'copy'; its steps are gemm, reduce"):
@@ -392,8 +375,6 @@ def test_a_step_that_bsp_has_not_is_refused() -> None:
 
 
 def assembly(source: Any, arch: str) -> str:
-    from tftune.kernels.runtime.compile import gpu_target
-
     compiled = source.compile(gpu_target(arch))
     text: str = compiled.asm["ptx" if arch.startswith("sm") else "amdgcn"]
     return text
@@ -404,8 +385,6 @@ ARCHS = {"sm_90": (H200, r"%globaltimer"), "gfx942": (MI300X, r"s_memrealtime")}
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_what_is_added_compiles_and_a_delay_reads_the_clock(arch: str) -> None:
-    from tftune.studies.taxes import bench as taxes
-
     backend = ARCHS[arch][0].can.backend
     late = assembly(taxes.late_source(backend), arch)
     assert len(re.findall(ARCHS[arch][1], late)) == 2
@@ -427,10 +406,19 @@ def sources_of(op: str, waits: str, arch: str, variant: str | None = None) -> li
     if op == "flash_decode":
         return list(host._kernels(shape, config, backend, waits))
     if op == "gemm_all_reduce":
-        from tftune.kernels.runtime import gemm_reduce
-
         return [gemm_reduce.source(known.space, shape, config, backend, waits=waits)]
     return [host.source(shape, config, backend, waits)]
+
+
+def text_of(op: str, arch: str, variant: str | None = None) -> dict[str, str]:
+    """The assembly of each kind of wait; only the traced one may read the clock."""
+    text = {
+        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch, variant))
+        for waits in WAITS
+    }
+    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
+    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
+    return text
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -439,12 +427,7 @@ def test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does(
     op: str, arch: str
 ) -> None:
     """And what waits for all has one more loop that polls with an acquire."""
-    text = {
-        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch))
-        for waits in ("tile", "all", "clocked")
-    }
-    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
-    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
+    text = text_of(op, arch)
     # What adds nothing becomes a load on CDNA, and an acquire there drops what caches hold.
     poll = r"atom\.\S*acquire\S*sys|atom\.\S*sys\S*acquire" if arch == "sm_90" else "buffer_inv"
     polls = {waits: len(re.findall(poll, code)) for waits, code in text.items()}
@@ -461,24 +444,18 @@ def test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does(
 )
 def test_every_variant_compiles_with_every_wait(op: str, variant: str, arch: str) -> None:
     """At the last size of the first set that has it."""
-    text = {
-        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch, variant))
-        for waits in WAITS
-    }
-    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
-    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
-    assert len(set(text.values())) == 3
+    assert len(set(text_of(op, arch, variant).values())) == 3
 
 
 # On GPUs.
 
 
-def on_gpus(op: str, world: int) -> None:
+@pytest.mark.parametrize(
+    "world", [pytest.param(count, marks=pytest.mark.gpu(count)) for count in (1, 2)]
+)
+@pytest.mark.parametrize("op", OPS)
+def test_arms_on_gpus(op: str, world: int) -> None:
     """Every arm of a small shape, and what a delay and a launch must cost."""
-    from tftune.db.target import detect
-    from tftune.studies.taxes import bench as taxes
-    from tftune.studies.taxes.split import times_of
-
     target, known = detect(), operation(op)
     shape = known.named_set(known.main_set, world)[2]
     mine = case_of(shape, (), target, None)
@@ -489,18 +466,6 @@ def on_gpus(op: str, world: int) -> None:
     assert 0 < told.per_kernel_us.value < 20
     if world > 1:
         assert told.clocked_us and 0.5 < told.late["bsp"].value < 1.5
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("op", OPS)
-def test_arms_on_one_gpu(op: str) -> None:
-    on_gpus(op, 1)
-
-
-@pytest.mark.gpu(2)
-@pytest.mark.parametrize("op", OPS)
-def test_arms_on_two_gpus(op: str) -> None:
-    on_gpus(op, 2)
 
 
 # Rows and the command.
@@ -603,20 +568,18 @@ def with_stages(config: Config, stages: int) -> Config:
     return Config(config.variant, **dict(config.knobs) | {"num_stages": stages})
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("tftune.studies.taxes.bench.measure", fake)
+@pytest.fixture
+def study(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Tftune:
+    """`study taxes` on a machine of two GPUs, whose taxes add up."""
+    monkeypatch.setattr(taxes, "measure", fake)
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: TARGET)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["study", "taxes", *words])
-    return int(ended.value.code or 0)
+    return lambda line: tftune(f"study taxes {line}")
 
 
-def test_the_command_prints_a_table_and_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = (OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db"))
-    assert run(monkeypatch, *words) == 0
-    out = capsys.readouterr().out
+def test_the_command_prints_a_table_and_a_result(study: Tftune) -> None:
+    words = f"{OPS[0]} {SIZES[OPS[0]]}"
+    code, out, _ = study(words)
+    assert code == 0
     assert re.search(r"launch +3.00 +3.00 to 3.00 +\d+% +3.00 +-?\d", out)
     for said in (
         "residual: -20%",
@@ -628,9 +591,9 @@ def test_the_command_prints_a_table_and_a_result(
     last = out.strip().splitlines()[-1]
     assert last.startswith("RESULT taxes op=all_gather_gemm target=h200x2 m=32 n=64 k=64 world=2")
     assert "launch_us=3.00 wait_us=7.00 memory_us=8.00 residual=-0.200" in last
-    assert run(monkeypatch, *words, "--json") == 0
-    (document,) = json.loads(capsys.readouterr().out)
-    assert document["measured"]["taxes"]["wait"]["value"] == 7.0
+    code, out, _ = study(f"{words} --json")
+    (document,) = json.loads(out)
+    assert code == 0 and document["measured"]["taxes"]["wait"]["value"] == 7.0
     table = (ROOT / "docs/taxes.md").read_text().partition("An estimate is")[2].partition("Rows")[0]
     fields = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
     listed = {name for cell in fields for name in re.findall(r"`(\w+)`", cell)} - {"field"}
@@ -638,44 +601,41 @@ def test_the_command_prints_a_table_and_a_result(
     assert document["modelled"]["times"] == "modelled"
 
 
-def test_one_rank_says_that_nothing_is_exchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shape = SIZES["flash_decode"].replace("world=2", "world=1")
-    assert run(monkeypatch, "flash_decode", shape, "--db", str(tmp_path / "t.db")) == 0
-    assert "one rank has nobody to exchange with" in capsys.readouterr().out
+def test_one_rank_says_that_nothing_is_exchanged(study: Tftune) -> None:
+    ran: Ran = study(f"flash_decode {SIZES['flash_decode'].replace('world=2', 'world=1')}")
+    assert ran.code == 0 and "one rank has nobody to exchange with" in ran.out
 
 
 def test_a_budget_that_is_over_says_how_many_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    study: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = (OPS[0], f"{SIZES[OPS[0]]};m=64,n=64,k=64,world=2", "--db", str(tmp_path / "t.db"))
     ticks = iter([0.0, 0.0, 99.0, 99.0])
     monkeypatch.setattr("tftune.studies.taxes.command.monotonic", lambda: next(ticks))
-    assert run(monkeypatch, *words, "--budget", "10s") == 2
-    assert "1 of 2 shapes were measured" in capsys.readouterr().err
+    ran = study(f"{OPS[0]} {SIZES[OPS[0]]};m=64,n=64,k=64,world=2 --budget 10s")
+    assert ran.code == 2 and "1 of 2 shapes were measured" in ran.err
 
 
-def test_without_a_gpu_the_model_is_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["study", "taxes", OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db")])
-    assert "--on model" in capsys.readouterr().err
+def test_ranks_that_break_are_one_sentence(study: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Any:
+        raise Broken("crashed", "rank 1 was killed")
+
+    monkeypatch.setattr(taxes, "measure", broken)
+    ran = study(f"{OPS[0]} {SIZES[OPS[0]]}")
+    assert refused(ran, f"the arms of {SIZES[OPS[0]]} could not be measured: ", "rank 1 was killed")
+
+
+def test_without_a_gpu_the_model_is_named(tftune: Tftune) -> None:
+    assert "--on model" in tftune(f"study taxes {OPS[0]} {SIZES[OPS[0]]}").err
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_the_modelled_split_adds_up_and_says_that_it_is_modelled(
-    op: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_modelled_split_adds_up_and_says_that_it_is_modelled(op: str, tftune: Tftune) -> None:
     known = operation(op)
     shape = known.named_set(known.main_set, 8)[0]
-    mine = case_of(shape, (), Target.parse("h200x8"), None)
-    found = modelled(shape, mine.config, mine.form, "graph", H200)
+    found = case_of(shape, (), Target.parse("h200x8"), None).modelled(H200)
+    assert found is not None
     assert sum(found.taxes.values()) + found.work_us == pytest.approx(found.bsp_us - found.fused_us)
-    with pytest.raises(SystemExit):
-        cli.main(["study", "taxes", op, str(shape), "--on", "model", "--target", "h200x8"])
-    out = capsys.readouterr().out
+    out = tftune(f"study taxes {op} {shape} --on model --target h200x8").out
     assert "MODELLED" in " ".join(out.split()) and "none was measured" in out
 
 
