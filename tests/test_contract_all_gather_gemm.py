@@ -13,25 +13,9 @@ import random
 from pathlib import Path
 
 import pytest
-from contract import (
-    SAMPLED_OR_WHOLE,
-    SEEDS,
-    SLEEP,
-    Call,
-    Case,
-    Mutant,
-    Ran,
-    differing,
-    hangs,
-    refuse,
-    runs,
-    scenario,
-    scenarios,
-    wrong,
-    wrong_calls,
-    wrong_or_hangs,
-)
+from contract import SEEDS, Call, Case, Ran, differing, runs, scenario, scenarios, wrong_calls
 from mutant import Change
+from refusal import SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE

@@ -13,25 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import (
-    HOLD,
-    SAMPLED_OR_WHOLE,
-    SLEEP,
-    Call,
-    Case,
-    Mutant,
-    Ran,
-    differing,
-    hangs,
-    refuse,
-    repeated,
-    runs,
-    scenarios,
-    with_known,
-    wrong,
-    wrong_calls,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, with_known, wrong_calls
 from mutant import Change, in_place
+from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.all_reduce import AllReduce, host, reference
 from tftune.kernels.all_reduce.space import SPACE

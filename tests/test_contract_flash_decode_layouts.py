@@ -13,7 +13,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from contract import Call, Case, refuse, scenario, wrong, wrong_calls
+from contract import Call, Case, scenario, wrong_calls
+from refusal import refuse, wrong
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace

@@ -8,21 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import (
-    SLEEP,
-    Call,
-    Case,
-    Ran,
-    differing,
-    hangs,
-    refuse,
-    repeated,
-    runs,
-    scenarios,
-    wrong,
-    wrong_calls,
-    wrong_or_hangs,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, wrong_calls
+from refusal import SLEEP, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config

@@ -12,23 +12,19 @@ from typing import Any
 
 import pytest
 from contract import (
-    SLEEP,
     WRAPS,
     Call,
     Case,
-    Mutant,
     Ran,
     differing,
-    hangs,
-    refuse,
     repeated,
     runs,
     scenario,
     with_known,
-    wrong,
     wrong_calls,
 )
 from mutant import Change
+from refusal import SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce

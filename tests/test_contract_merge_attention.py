@@ -9,24 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contract import (
-    HOLD,
-    SAMPLED_OR_WHOLE,
-    SLEEP,
-    Call,
-    Case,
-    Mutant,
-    Ran,
-    differing,
-    hangs,
-    refuse,
-    repeated,
-    runs,
-    scenarios,
-    wrong,
-    wrong_calls,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, wrong_calls
 from mutant import Change
+from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
