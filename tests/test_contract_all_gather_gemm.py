@@ -219,11 +219,7 @@ PACKED: tuple[Change, ...] = (
         "flag(control, sources, slots)",
         "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * places[:, None])",
     ),
-    (
-        "all_gather_gemm.push",
-        "flag(control, rank, chunk)",
-        "flag(control, 0, rank * row_chunks * chunks.K_CHUNKS + chunk)",
-    ),
+    ("all_gather_gemm.push", "rank, chunk)", "0, rank * row_chunks * chunks.K_CHUNKS + chunk)"),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their
 places follow the shape."""
@@ -262,11 +258,7 @@ IN_FP16 = "acc = tl.cast(tl.cast(tl.dot(a, b, acc), tl.float16), tl.float32)"
 GEMM = {
     "no wait": wrong(("gemm", AWAITS, AWAITS.replace("not at_home", "source < 0"))),
     "waits for the wrong source": wrong(
-        (
-            "gemm",
-            "((rank + (step + number) // K_CHUNKS) % problem.WORLD)",
-            "((rank + 1 + 0 * number) % problem.WORLD)",
-        )
+        ("gemm", "((rank + (step + number) // K_CHUNKS) %", "((rank + 1 + 0 * number) %")
     ),
     "takes the last call's flag": wrong(
         *tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric"))

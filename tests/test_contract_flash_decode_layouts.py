@@ -117,11 +117,7 @@ MUTANTS = {
         ("attention", "PAGE + tokens % PAGE", "PAGE + tl.maximum(tokens % PAGE - 1, 0)")
     ),
     "pages past the length": wrong(
-        (
-            "attention",
-            "end = tl.minimum(begin + each, length)",
-            "end = tl.minimum(begin + each, kv_len)",
-        )
+        ("attention", "minimum(begin + each, length)", "minimum(begin + each, kv_len)")
     ),
     "another owner's heads": wrong(
         ("attention", OWNER, "(heads // OWN + 1) % peers.WORLD == ranks[:, None]")

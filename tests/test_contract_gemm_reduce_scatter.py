@@ -158,6 +158,7 @@ def test_whoever_stores_adds_in_the_same_order(ran: Ran) -> None:
 ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
+TO = "signal(peer(flag_here, control_bases, rank, "
 COMPUTES = "        acc = partial_tile(\n"
 LATE_OWNERS = f"        {SLEEP}(2.0 * bool((rank == 2) & (turn == 1) & (number == 0)))\n"
 LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % exchange.TILES_PER_FLAG > 0)))\n"
@@ -167,11 +168,7 @@ MUTANTS = {
         ("gemm_reduce", WAITS, WAITS.replace("sources < WORLD", "sources < WORLD - 1"))
     ),
     "one source not added": wrong(
-        (
-            "gemm_reduce",
-            "in tl.static_range(problem.WORLD):",
-            "in tl.static_range(1, problem.WORLD):",
-        )
+        ("gemm_reduce", "in tl.static_range(problem", "in tl.static_range(1, problem")
     ),
     "one generation": wrong(
         ("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"),
@@ -186,19 +183,11 @@ MUTANTS = {
         ("gemm_reduce", "tl.store(word(arrivals + counter * 4), 0)", "pass")
     ),
     "tells the next rank alone": hangs(
-        (
-            "gemm_reduce",
-            "signal(peer(flag_here, control_bases, rank, owner)",
-            "signal(peer(flag_here, control_bases, rank, (rank + 1) % WORLD)",
-        ),
+        ("gemm_reduce", f"{TO}owner)", f"{TO}(rank + 1) % WORLD)"),
         calls="several tiles",
     ),
     "the other owner's flag": wrong(
-        (
-            "gemm_reduce",
-            "signal(peer(flag_here, control_bases, rank, owner)",
-            "signal(peer(flag_here, control_bases, rank, (owner + 1) % WORLD)",
-        ),
+        ("gemm_reduce", f"{TO}owner)", f"{TO}(owner + 1) % WORLD)"),
         control=(("gemm_reduce", COMPUTES, LATE_OWNERS + COMPUTES),),
         calls="several tiles",
     ),
@@ -228,6 +217,7 @@ RELAY_MUTANTS = {
         (RELAYED, "flag(control, rank, group), control", "flag(control, rank, 0), control")
     ),
 }
+BY_COPIES = "gemm_reduce_scatter.push_ce"
 RUNS = "                run(a, b, slot + low * row_bytes, first + low, high - low)\n"
 SENDS = "                exchange.send_one(parity, number, world - 1 - turn, slot)\n"
 LATE_CHUNKS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
@@ -236,24 +226,18 @@ FLAGS = "        self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), str
 COPY_MUTANTS = {
     "peers not waited for": wrong(
         (
-            "gemm_reduce_scatter.push_ce",
+            BY_COPIES,
             "wait_all(flag(control, sources, row // chunk_rows)[:, None], epoch, peers)",
             "pass",
         )
     ),
     "one peer not waited for": wrong_or_hangs(
-        (
-            "gemm_reduce_scatter.push_ce",
-            "(sources < WORLD) & (sources != rank)",
-            "(sources < WORLD - 1) & (sources != rank)",
-        )
+        (BY_COPIES, "sources < WORLD) & (sources !=", "sources < WORLD - 1) & (sources !=")
     ),
-    "sent before it is computed": wrong(
-        ("gemm_reduce_scatter.push_ce", RUNS + SENDS, SENDS + RUNS)
-    ),
+    "sent before it is computed": wrong((BY_COPIES, RUNS + SENDS, SENDS + RUNS)),
     "the first chunk's flag for all": wrong(
-        ("gemm_reduce_scatter.push_ce", "row // chunk_rows)[:, None]", "0)[:, None]"),
-        control=(("gemm_reduce_scatter.push_ce", RUNS, LATE_CHUNKS + RUNS),),
+        (BY_COPIES, "row // chunk_rows)[:, None]", "0)[:, None]"),
+        control=((BY_COPIES, RUNS, LATE_CHUNKS + RUNS),),
     ),
     "flag before data": wrong(
         (
@@ -262,12 +246,8 @@ COPY_MUTANTS = {
             f"{FLAGS}        {SLEEP}(0.3 * bool(self._workspace.rank == 2))\n{MOVES}",
         )
     ),
-    "own rows in one generation": wrong(
-        ("gemm_reduce_scatter.push_ce", "own_slot + parity * apart", "own_slot")
-    ),
-    "the slot of another owner": wrong(
-        ("gemm_reduce_scatter.push_ce", "world - 1 - turn, slot", "turn + 1, slot")
-    ),
+    "own rows in one generation": wrong((BY_COPIES, "own_slot + parity * apart", "own_slot")),
+    "the slot of another owner": wrong((BY_COPIES, "world - 1 - turn, slot", "turn + 1, slot")),
 }
 MUTANTS_OF = {"push": MUTANTS, "pull": MUTANTS, "relay": RELAY_MUTANTS, "push_ce": COPY_MUTANTS}
 """Relay has those of its own; the ones of what it shares are planted in the others."""

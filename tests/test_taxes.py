@@ -296,7 +296,7 @@ def test_a_budget_that_is_over_says_how_many_are_missing(
 
 def test_ranks_that_break_are_one_sentence(study: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> Any:
-        raise Broken("crashed", "rank 1 was killed")
+        raise Broken("crash", "rank 1 was killed")
 
     monkeypatch.setattr(taxes, "measure", broken)
     ran = study(f"{OPS[0]} {SIZES[OPS[0]]}")
