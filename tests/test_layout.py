@@ -24,7 +24,6 @@ from synthetic import (
     SHAPES,
     SMALL,
     WEIGHTS,
-    known,
     law,
     model,
     possible,
@@ -43,8 +42,6 @@ from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split
 
 EXACT = selector(model())
-STAY = st.sampled_from(LAYERS)
-BETWEEN = st.sampled_from(list(pairwise(ROWS)))
 OTHER_LAYER = st.tuples(
     st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))
 ).filter(lambda nk: nk not in LAYERS)
@@ -101,7 +98,7 @@ def test_a_measured_shape_where_bsp_is_the_fastest_says_so_and_names_its_form() 
     assert found.reason == said
 
 
-@given(STAY, BETWEEN, st.floats(0, 1))
+@given(st.sampled_from(LAYERS), st.sampled_from(list(pairwise(ROWS))), st.floats(0, 1))
 def test_between_two_sizes_the_estimate_lies_between_their_times_and_what_wins_at_both_answers(
     layer: tuple[int, int], ends: tuple[int, int], share: float
 ) -> None:
@@ -130,8 +127,8 @@ def test_between_two_sizes_a_formula_that_is_off_is_corrected_by_what_it_missed_
 ) -> None:
     """Twice or half as long as every formula says: answers are those of the rows."""
     shapes, weights, asked = SHAPES[:6], scaled(factor, *WEIGHTS), shape(1000, *LAYERS[0])
-    rows = model(shapes, weights)
-    found = selector(replace(rows, formulas=model(shapes).formulas)).select(asked)
+    rows = replace(model(shapes, weights), formulas=model(shapes).formulas)
+    found = selector(rows).select(asked)
     us = law(found.config, weights[found.config])(asked)
     assert found.source == "interpolated" and found.expected_us == pytest.approx(us, rel=0.01)
 
@@ -157,16 +154,14 @@ def test_an_estimate_never_leaves_the_times_beside_it_whatever_the_formulas_say(
     assert answer.expected_us is not None and answer.bsp_us is not None
     if answer.config != LARGE:
         below, above = times[0 if answer.config == BSP else 1][number : number + 2]
-        assert below <= answer.expected_us * (1 + 1e-9)
-        assert answer.expected_us <= above * (1 + 1e-9)
+        assert below / (1 + 1e-9) <= answer.expected_us <= above * (1 + 1e-9)
 
 
 @given(OTHER_LAYER, st.integers(4, 4096))
 def test_a_family_that_was_never_measured_is_answered_from_the_tree(
     layer: tuple[int, int], half: int
 ) -> None:
-    """With exact formulas by the fastest, or by BSP where the two are within what estimates err
-    by."""
+    """By the fastest, or by BSP where the two are within what estimates err by."""
     asked = shape(2 * half, *layer)
     found, (us, _) = EXACT.select(asked), fastest(asked)
     assert (found.source, found.near) == ("interpolated", (SHAPES[0].sizes_key,))
@@ -230,18 +225,17 @@ def test_few_families_speak_for_themselves_alone(changes: dict[str, Any]) -> Non
 def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(
     asked: AllGatherGemm, field: str
 ) -> None:
-    """Each kind of estimate by its own error; the interval that is told grows with it, and holds
-    the ratio."""
+    """Each kind of estimate by its own error; the interval grows with it and holds the ratio."""
     sure, unsure = (selector(model(**{field: error})).select(asked) for error in (0.01, 1.0))
     assert sure.config == SMALL and sure.speedup is not None and sure.interval is not None
     assert sure.interval[0] < sure.speedup < sure.interval[1] < 1.05 * sure.interval[0]
     assert (unsure.config, unsure.source) == (BSP, "interpolated")
     assert (unsure.interval, unsure.speedup) == (None, 1.0)
     assert unsure.reason.startswith("push is estimated to be ")
-    assert unsure.reason.endswith(
-        "; more than 1.95 times is asked for, as such estimates err by 172% (standard deviation): "
-        "BSP"
-    ), "what decided"
+    decided = (
+        "more than 1.95 times is asked for, as such estimates err by 172% (standard deviation)"
+    )
+    assert unsure.reason.endswith(f"; {decided}: BSP")
 
 
 def test_what_is_between_two_sizes_at_one_end_only_errs_as_the_tree_does() -> None:
@@ -253,8 +247,7 @@ def test_what_is_between_two_sizes_at_one_end_only_errs_as_the_tree_does() -> No
 
 
 def test_bsp_answers_by_the_form_that_is_the_strongest_for_the_shape() -> None:
-    """A registered gather costs more for a call and less for each byte of A; below 4 MB a rule
-    forbids it."""
+    """A registered gather costs more a call and less a byte; a rule forbids it below 4 MB."""
     slow = scaled(3, SMALL, LARGE)
     registered = (30.0, 0.0, 12.0, 0.1, 1.2, 0.3, 0.0)
     weights = {BSP: slow.pop(BSP), REGISTERED: registered, **slow}
@@ -271,11 +264,10 @@ def test_bsp_answers_by_the_form_that_is_the_strongest_for_the_shape() -> None:
 
 
 def test_where_nothing_is_known_the_operations_rule_names_the_form() -> None:
-    """Registered buffers from a gathered A of 4 MB on, on two ranks."""
+    """Registered buffers from a gathered A of 4 MB on; without a target the first form."""
     for m, form in ((2, BSP), (16384, REGISTERED)):
         asked = shape(m)
         assert EXACT.select(asked).config == form == SPACE.fallbacks(asked, CHIP)[0]
-        # Without a target the first form, the same on all ranks.
         assert Selector().select(asked).config == BSP
 
 
@@ -334,15 +326,10 @@ def test_modes_never_mix() -> None:
         assert both.select(asked, "eager").config == both.shortlist(asked, "eager")[0] == SMALL
     found = EXACT.select(shape(32), "eager")
     assert is_fallback(found) and EXACT.shortlist(shape(32), "eager") == ()
-    said = "mode 'eager' was never measured for all_gather_gemm on h200x2; only graph"
-    assert found.reason == said
+    assert found.reason == f"mode 'eager' was never measured for {OP} on h200x2; only graph"
 
 
-@pytest.mark.parametrize(
-    "layout",
-    ["fp16 m nk 2", "bf16 k nk 2", "bf16 m kn 2", "bf16 m nk 4"],
-    ids=["dtype", "shard", "b", "world"],
-)
+@pytest.mark.parametrize("layout", ["fp16 m nk 2", "bf16 k nk 2", "bf16 m kn 2", "bf16 m nk 4"])
 def test_no_layout_is_answered_by_the_rows_of_another(layout: str) -> None:
     found = unanswered(EXACT, shape(32, layout=layout.split()))
     said = "dtype={},shard={},b_layout={},world={}"
@@ -411,9 +398,3 @@ def test_a_speed_up_outside_of_its_interval_is_not_told() -> None:
         "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
     )
     assert shared.speedup == 2.0 and "2.00 times as fast" in shared.reason
-
-
-def test_known_is_what_the_rows_are() -> None:
-    """The made-up rows of this file name what is the fastest by their laws."""
-    for place in SHAPES:
-        assert tuple(WEIGHTS)[known(place, tuple(WEIGHTS)).best] == fastest(place)[1]
