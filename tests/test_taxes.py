@@ -142,11 +142,6 @@ def test_shapley_shares_add_up_and_do_not_depend_on_names(us: list[float]) -> No
     assert shapley(flat) == pytest.approx(dict.fromkeys("abc", 2.0)) and interaction(flat) == 0
 
 
-def test_shapley_needs_every_set() -> None:
-    with pytest.raises(ValueError, match="3 sets of 2 factors; 4 are needed"):
-        shapley({frozenset(): 1.0, frozenset("a"): 2.0, frozenset("ab"): 3.0})
-
-
 # Rows and the command.
 
 
