@@ -42,6 +42,7 @@ def _mutant(
     return Mutant(shows, changes, control, calls)
 
 
+# The mutants of a table are said by how they show.
 wrong, hangs = partial(_mutant, "wrong"), partial(_mutant, "end")
 wrong_or_hangs, accepted = partial(_mutant, "wrong or end"), partial(_mutant, "right")
 SLEEP = "__import__('time').sleep"
@@ -145,6 +146,13 @@ def _judge_all(
     }
 
 
+def _used(
+    calls: Mapping[str, list[Case]], mutants: Mapping[str, Mutant]
+) -> Mapping[str, list[Case]]:
+    names = {"small", *(mutant.calls for mutant in mutants.values())}
+    return {name: found for name, found in calls.items() if name in names}
+
+
 def refuse(
     folder: Path,
     mutants: Mapping[str, Mapping[str, Mutant]],
@@ -154,17 +162,16 @@ def refuse(
     whole: bool = True,
     **options: Any,
 ) -> None:
-    """Plant the mutants of each variant on 3 ranks, or a sample and the calls that it needs; plant
-    their controls alone, and nothing. None may be misjudged.
+    """Plant the mutants of each variant on 3 ranks, or a sample with the calls that it needs. The
+    kernels themselves and the controls alone must be accepted.
 
     The last rank is late before each call, except in those named in `together`: by `late_s`, or as
     long as a call takes on a busy machine.
     """
     chosen = mutants if whole else sampled(mutants)
-    calls = {variant: dict(calls_of_a_trial(variant, 3)) for variant in chosen}
-    for variant in [] if whole else chosen:
-        for name in {*calls[variant]} - {"small", *(m.calls for m in chosen[variant].values())}:
-            del calls[variant][name]
+    calls = {variant: calls_of_a_trial(variant, 3) for variant in chosen}
+    if not whole:
+        calls = {variant: _used(calls[variant], own) for variant, own in chosen.items()}
     given = folder, chosen, calls, together, late_s
     by_rank = emulated.run(3, _judge_all, *given, timeout_s=1500, **options)
     for variant, own in chosen.items():
