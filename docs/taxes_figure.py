@@ -16,8 +16,6 @@ from tftune.db.target import Target
 from tftune.kernels.core.registry import operation
 from tftune.studies.taxes.figure import Waterfall, figure
 from tftune.studies.taxes.job import case_of
-from tftune.studies.taxes.rows import MODE
-from tftune.studies.taxes.split import modelled
 
 FOLDER = Path(__file__).resolve().parent
 TARGET = Target.parse("h200x8")
@@ -31,7 +29,8 @@ SHAPES = {
 def fall(op: str) -> Waterfall:
     """The modelled taxes of the shape of an operation, of its default configs."""
     case = case_of(operation(op).shape.parse(SHAPES[op]), (), TARGET, None)
-    found = modelled(case.shape, case.config, case.form, MODE, TARGET.chip)
+    found = case.modelled(TARGET.chip)
+    assert found is not None
     return Waterfall.modelled(found)
 
 

@@ -63,11 +63,7 @@ class Assembly:
         return cls(tuple(instructions), labels)
 
     def find(self, pattern: str) -> list[int]:
-        return [
-            index
-            for index, instruction in enumerate(self.instructions)
-            if re.search(pattern, instruction.text)
-        ]
+        return [at for at, i in enumerate(self.instructions) if re.search(pattern, i.text)]
 
     def accesses(self, line: str) -> list[Instruction]:
         """The accesses to global memory that come from one line of the sources."""
@@ -94,11 +90,9 @@ class Assembly:
             at = todo.pop()
             if at == index:
                 return True
-            if (
-                at < len(self.instructions)
-                and at not in seen
-                and not TOUCHES_DATA.search(self.instructions[at].text)
-            ):
+            if at >= len(self.instructions) or at in seen:
+                continue
+            if not TOUCHES_DATA.search(self.instructions[at].text):
                 seen.add(at)
                 todo += self.successors(at)
         return False
@@ -124,12 +118,9 @@ def signal_faults(code: Assembly, hip: bool) -> list[str]:
 
 
 def _cuda_release(code: Assembly, index: int) -> list[str]:
-    since_barrier = code.before(index, r"^bar\.sync|^barrier\.sync")
-    faults = (
-        []
-        if {"release", "sys"} <= code.instructions[index].words
-        else ["the flag is not released at system scope"]
-    )
+    since_barrier, faults = code.before(index, r"^bar\.sync|^barrier\.sync"), []
+    if not {"release", "sys"} <= code.instructions[index].words:
+        faults.append("the flag is not released at system scope")
     if since_barrier is None or any(re.search(r"st\.\S*global", i.text) for i in since_barrier):
         faults.append("no barrier between the block's stores and the flag")
     return faults
@@ -138,39 +129,27 @@ def _cuda_release(code: Assembly, index: int) -> list[str]:
 def _hip_release(code: Assembly, index: int) -> list[str]:
     """The gfx942 sequence of LLVM's AMDGPU memory model, "store atomic release, system", for the
     work-group's every wave."""
-    since_barrier = code.before(index, r"^s_barrier")
-    faults = (
-        []
-        if "sc1" in code.instructions[index].text.split()
-        else ["the flag is not at system scope"]
-    )
+    since_barrier, faults = code.before(index, r"^s_barrier"), []
+    if "sc1" not in code.instructions[index].text.split():
+        faults.append("the flag is not at system scope")
     if since_barrier is None or any("_store" in i.text for i in since_barrier):
         return [*faults, "no barrier between the block's stores and the flag"]
     if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
         faults.append("no write-back at system scope before the flag")
     barrier = index - len(since_barrier) - 1
-    since_store = code.before(
-        barrier, r"_store|^s_barrier|atomic"
-    )  # None: the stores' block comes later in the text
-    drained = [
-        i.text for i in (code.instructions[:barrier] if since_store is None else since_store)
-    ]
-    wanted = iter(drained)
-    if not all(
-        text in wanted
-        for text in ("s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)")
-    ):
+    since_store = code.before(barrier, r"_store|^s_barrier|atomic")
+    if since_store is None:  # the stores' block comes later in the text
+        since_store = list(code.instructions[:barrier])
+    drained = iter([i.text for i in since_store])
+    drain = "s_waitcnt vmcnt(0)", "buffer_wbl2 sc0 sc1", "s_waitcnt vmcnt(0)"
+    if not all(text in drained for text in drain):
         faults.append("waves reach the barrier before their stores have left")
     return faults
 
 
 def wait_faults(code: Assembly, hip: bool) -> list[str]:
     """What is wrong with the acquire of flags; [] if nothing."""
-    polls = (
-        _hip_polls(code)
-        if hip
-        else [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
-    )
+    polls = _hip_polls(code) if hip else _cuda_polls(code)
     faults = [] if polls else ["no acquire at system scope"]
     faults += ["the flag is read once, not polled" for index in polls if not code.polled(index)]
     polls_of = (
@@ -178,13 +157,14 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
         (SYMMETRIC, "tl.pointer_type(tl.int32)"),
         (GEMM, "seen = tl.atomic_add(flags"),
     )
-    lines = {line_of(*poll) for poll in polls_of}
-    flag_loads = [
-        i for line in lines for i in code.accesses(line) if "load" in i.text or "ld" in i.words
-    ]
-    if len(flag_loads) > len(polls):
+    reads = [i for line in {line_of(*poll) for poll in polls_of} for i in code.accesses(line)]
+    if sum("load" in i.text or "ld" in i.words for i in reads) > len(polls):
         faults.append("a flag is read without acquire")
     return faults
+
+
+def _cuda_polls(code: Assembly) -> list[int]:
+    return [i for i, found in enumerate(code.instructions) if {"acquire", "sys"} <= found.words]
 
 
 def _hip_polls(code: Assembly) -> list[int]:
@@ -225,18 +205,13 @@ def early_loads(
     wait_at = next(
         at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text
     )
-    loads = [
-        at
-        for at, text in enumerate(lines)
-        if re.search(
-            r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load",
-            text,
-        )
-    ]
+    loads = r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load"
     found = [
         at
-        for at in loads
-        if (where := re.search(r"loc\((#loc\d*)\)$", lines[at])) and where[1] in from_there
+        for at, text in enumerate(lines)
+        if re.search(loads, text)
+        and (where := re.search(r"loc\((#loc\d*)\)$", text))
+        and where[1] in from_there
     ]
     return [lines[at].strip() for at in found if at < wait_at] if found else ["no load of the data"]
 
@@ -249,14 +224,16 @@ def assemble(kernel: KernelSource, arch: str) -> Assembly:
     return Assembly.parse(kernel.compile(gpu_target(arch)).asm["amdgcn" if is_hip(arch) else "ptx"])
 
 
+def ttgir(kernel: KernelSource, arch: str) -> str:
+    """For `early_loads`."""
+    text: str = kernel.compile(gpu_target(arch)).asm["ttgir"]
+    return text
+
+
 def proxy_faults(code: Assembly, hip: bool) -> list[str]:
     """A descriptor reads through another proxy: between the poll of a flag and its loads must stand
     a fence for both."""
     first = code.find(r"cp\.async\.bulk\.tensor")[0]
-    poll = max(
-        i
-        for i, found in enumerate(code.instructions)
-        if i < first and {"acquire", "sys"} <= found.words
-    )
+    poll = max(index for index in _cuda_polls(code) if index < first)
     fences = [fence for fence in code.find(r"fence\.proxy\.async\.global") if poll < fence < first]
     return [] if fences else ["descriptors may read what was there before the wait"]

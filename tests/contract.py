@@ -1,26 +1,23 @@
-"""What the contract tests of all operations share: calls on emulated ranks held against the
-reference, and mutants that must be refused."""
+"""What the contract tests of all operations share: calls on emulated ranks, held against the
+reference."""
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from mutant import Change, in_place
+import pytest
 
+from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.space import Config
+from tftune.kernels.core.space import Config, Space
 
 SEEDS = 3
 """Inputs are of three seeds, which calls go through so that a generation never held the same data
@@ -47,17 +44,14 @@ class Call:
     bits: str
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call
-    that does not `end`."""
+Ran = list[dict[str, list[Call]]]
+"""What each rank returned, by scenario."""
 
-    changes: tuple[Change, ...]
-    shows: str
-    control: tuple[Change, ...] = ()
-    """The part of the changes that only delays a rank, and must be accepted by itself."""
-    calls: str = "small"
-    """Which of a trial's calls."""
+
+def with_known(space: Space, variant: str, **knobs: Any) -> Config:
+    """The config of those knobs that the variant has."""
+    has = {choice.name for choice in space.choices(variant)}
+    return Config(variant, **{name: value for name, value in knobs.items() if name in has})
 
 
 def scenario(
@@ -139,18 +133,39 @@ def scenario(
 
 
 def scenarios(
-    workspace: Workspace, cases: Iterable[Case], turns: Sequence[Case], calls: int
+    workspace: Workspace,
+    cases: Iterable[Case],
+    turns: Sequence[Case],
+    wrapping: Sequence[Case],
+    cycle: Sequence[int] = range(SEEDS),
 ) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace: each case so many times back to back, then
-    `turns` twice, of which each next call has another shape, config or variant, and which no
-    library's collective holds together."""
-    last, turns = workspace.rank == workspace.world - 1, [*turns, *turns]
+    """Every scenario of this world, on one workspace: the cases back to back, on inputs of the
+    cycle's seeds; then `turns`, of which each next call has another shape, config or variant, and
+    which no library's collective holds together; then those that are `wrapping` the epoch."""
+    last = workspace.rank == workspace.world - 1
     return {
-        "back to back": scenario(workspace, [case for case in cases for _ in range(calls)]),
-        "one rank late": scenario(workspace, turns, pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, turns, pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, turns[::2], last_epoch=WRAPS),
+        "back to back": scenario(workspace, cases, cycle=cycle),
+        "one rank late": scenario(workspace, turns, pause_s=0.05 * last),
+        "one rank ahead": scenario(workspace, turns, pause_s=0.05 * (not last)),
+        "the epoch wraps": scenario(workspace, wrapping, last_epoch=WRAPS),
     }
+
+
+def repeated(cases: Iterable[Case], times: int) -> list[Case]:
+    """Each case so many times in a row."""
+    return [case for case in cases for _ in range(times)]
+
+
+def runs(contract: Callable[..., Any], worlds: Iterable[Any], **options: Any) -> Any:
+    """The fixture of a module: what `contract` returned on each rank of one world. A world is its
+    size, or its size and what the contract is given."""
+
+    @pytest.fixture(scope="module", params=worlds)
+    def ran(request: pytest.FixtureRequest) -> Ran:
+        world, *given = request.param if isinstance(request.param, tuple) else (request.param,)
+        return emulated.run(world, contract, *given, timeout_s=600, **options)
+
+    return ran
 
 
 @cache
@@ -235,31 +250,8 @@ def _meet(name: str) -> None:
         time.sleep(0.005)
 
 
-def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
-    """For the text of a mutant, on 3 ranks: in every second call rank 2 stays here until it sees so
-    many flags of the others' next call.
-
-    Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
-    it takes.
-    """
-    import numpy
-
-    from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
-
-    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(
-        int(control) + FLAGS_OFFSET.value
-    )
-    seen = numpy.frombuffer(words, dtype=numpy.int32)
-    while (
-        int(rank) == 2
-        and int(epoch) % 4 == 1
-        and numpy.count_nonzero(seen == int(epoch) + 2) < int(flags)
-    ):
-        time.sleep(0.001)
-
-
-def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
-    """The calls that no rank may have made; `ran`: what each rank returned, by scenario."""
+def wrong_calls(ran: Ran) -> list[Any]:
+    """The calls that no rank may have made."""
     return [
         (rank, name, call)
         for rank, found in enumerate(ran)
@@ -269,109 +261,15 @@ def wrong_calls(ran: list[dict[str, list[Call]]]) -> list[Any]:
     ]
 
 
-def differing(found: dict[str, list[Call]]) -> list[Any]:
-    """Shape, config and seed whose results differ in any bit between calls of one rank; some must
-    have been called twice."""
-    seen: dict[Any, set[str]] = {}
-    for call in (call for calls in found.values() for call in calls):
-        seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
-    assert len(seen) < sum(map(len, found.values()))
-    return [key for key, bits in seen.items() if len(bits) > 1]
-
-
-def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
-    """`right`, `wrong`, or `end` where the calls did not end in time."""
-
-    expired: list[float] = []
-
-    def expire(*_: Any) -> None:
-        expired.append(deadline_s)
-        raise TimeoutError(f"not ended after {deadline_s} s")
-
-    signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, deadline_s)
-    try:
-        return "right" if all(call.error <= 1 for call in run()) else "wrong"
-    except Exception:
-        if not expired:  # what is raised inside a library may reach us as another error
-            raise
-        return "end"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def judge(
-    workspace: Workspace,
-    folder: Path,
-    op: str,
-    variant: str,
-    calls: Mapping[str, list[Case]],
-    mutants: Mapping[str, Mutant],
-    epoch: int,
-    together: tuple[str, ...] = (),
-    late_s: float = 0.2,
-) -> dict[str, str]:
-    """Verdicts on the kernel itself and on each mutant, by calls before each of which the last rank
-    is late, except in those named in `together`: by `late_s`, or as long as a call takes on a busy
-    machine. Epochs count from `epoch`."""
-    epochs, took_s = [epoch], {}
-
-    def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
-        workspace.plans.clear()
-        workspace.buffers.clear()
-        epochs.append(epochs[-1] + 1000)  # flags keep what a mutant left in them
-        own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
-        is_late = name not in together and workspace.rank == workspace.world - 1
-        pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
-        with in_place(folder, variant, changes, op) if changes else nullcontext():
-            verdict = _verdict(
-                lambda: scenario(workspace, calls[name], pause_s, epochs[-1]), deadline_s
-            )
-        took_s[changes, name] = time.monotonic() - started
-        return verdict
-
-    verdicts = {f"itself, {name}": tried((), name, 60) for name in calls}
-    for name, found in mutants.items():
-        if found.control:
-            verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
-        longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
-        verdicts[name] = tried(
-            found.changes, found.calls, 60 if found.shows == "wrong" else longer_s
-        )
-    return verdicts
-
-
-def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
-    """Of the mutants by variant, each planted change with the first variant that has it.
-
-    Two are the same change if they have the same name and replace the same texts in the same
-    functions.
-    """
-    seen, found = set(), dict[str, dict[str, Mutant]]()
-    for variant, own in mutants.items():
-        for name, mutant in own.items():
-            key = name, tuple((place, old) for place, old, _ in mutant.changes)
-            if key not in seen:
-                seen.add(key)
-                found.setdefault(variant, {})[name] = mutant
-    return found
-
-
-def sampled(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
-    """What `make test` plants: every second change of the variant that has most of `once_each`.
-    `make thorough` plants all."""
-    changes = once_each(mutants)
-    variant = max(changes, key=lambda name: len(changes[name]))
-    return {variant: dict(list(changes[variant].items())[::2])}
-
-
-def misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
-    """What was accepted although it is a mutant, or refused although it is none; `by_rank`:
-    verdicts of one variant on each rank."""
+def differing(ran: Ran) -> list[Any]:
+    """Rank, shape, config and seed whose results differ in any bit between calls; some must have
+    been called twice on each rank."""
     found = []
-    for name in by_rank[0]:
-        shown = {verdicts[name] for verdicts in by_rank}
-        expected = mutants[name].shows if name in mutants else "right"
-        if not shown & set(expected.split(" or ")) or (expected == "right" and shown != {"right"}):
-            found.append((name, shown))
+    for rank, of_rank in enumerate(ran):
+        calls = [call for calls in of_rank.values() for call in calls]
+        seen: dict[Any, set[str]] = {}
+        for call in calls:
+            seen.setdefault((call.shape, call.config, call.seed), set()).add(call.bits)
+        assert len(seen) < len(calls)
+        found += [(rank, *key) for key, bits in seen.items() if len(bits) > 1]
     return found

@@ -35,21 +35,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "studies/taxes/bench.py",
         "us if workspace.rank == workspace.world - 1 else 0",
         "0",
-        "tests/test_taxes.py::test_the_last_rank_is_late_and_no_other",
+        "tests/test_tax_arms.py::test_the_last_rank_is_late_and_no_other",
     ),
     Mutant(
         "the launch of memory's copy counts as memory",
         "kernels/core/taxes.py",
         "kernels=1 + (gap.kernels if LAUNCH in paid else 0)",
         "kernels=(MEMORY in paid) + (gap.kernels if LAUNCH in paid else 0)",
-        "tests/test_taxes.py::test_of_the_cube_no_factor_but_launch_adds_a_kernel",
+        "tests/test_tax_arms.py::test_of_the_cube_no_factor_but_launch_adds_a_kernel",
     ),
     Mutant(
         "who waits for all waits for none",
         "kernels/device/waits.py",
         "for first in tl.range(0, slots, SLOTS, num_stages=1):",
         "for first in tl.range(0, 0, SLOTS, num_stages=1):",
-        "tests/test_taxes.py::"
+        "tests/test_tax_arms.py::"
         "test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does"
         "[all_gather_gemm-sm_90]",
     ),

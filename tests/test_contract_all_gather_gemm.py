@@ -13,28 +13,15 @@ import random
 from pathlib import Path
 
 import pytest
-from contract import (
-    SEEDS,
-    WRAPS,
-    Call,
-    Case,
-    Mutant,
-    differing,
-    judge,
-    misjudged,
-    sampled,
-    scenario,
-    wrong_calls,
-)
+from contract import SEEDS, Call, Case, Ran, differing, runs, scenario, scenarios, wrong_calls
 from mutant import Change
+from refusal import SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 
-OP = "all_gather_gemm"
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 5
 FEW = 2
@@ -47,6 +34,12 @@ WORLDS = (
 )
 """World sizes, and how often each case is called back to back. `tests/test_one_rank.py` has one
 rank in `make test`, too."""
+
+
+SMALL = dict(
+    block_m=16, block_n=32, group_m=1, num_warps=4, comm_programs=8, rows_per_flag=16,
+    k_per_flag=256, first_rows=16, growth=1,
+)  # fmt: skip
 
 
 def shapes(world: int) -> tuple[AllGatherGemm, ...]:
@@ -73,24 +66,12 @@ def configs(shape: AllGatherGemm) -> tuple[Config, ...]:
     """Every BSP form that fits, and for each other variant a small tile, or a tall one where M is
     large, and a split K where M is small and K_local long; by descriptors, and one peer after
     another, where that is possible; by copies of few rows."""
-    large, deep = (
-        shape.m > 64,
-        shape.m < 16 and shape.shard_columns > 256 and shape.world > 1,
-    )  # one rank has 2 chunks, no 4 parts
-    small = dict(
-        block_m=16,
-        block_n=32,
-        block_k=64,
-        rows_per_flag=16,
-        k_per_flag=256,
-        group_m=1,
-        num_warps=4,
-        comm_programs=8,
-    )
-    small |= dict(copy_streams=1, first_rows=16, growth=1)
-    tall = small | dict(
-        block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=64 if shape.shard_rows > 32 else 16
-    )
+    large = shape.m > 64
+    # One rank has 2 chunks, no 4 parts.
+    deep = shape.m < 16 and shape.shard_columns > 256 and shape.world > 1
+    small = SMALL | dict(block_k=64, copy_streams=1)
+    rows = 64 if shape.shard_rows > 32 else 16
+    tall = small | dict(block_m=64, block_n=64, group_m=8, xcds=8, rows_per_flag=rows)
     split = small | dict(block_n=64, block_k=128, split_k=4, xcds=8)
     knobs = [tall] * large + [small] * (not large) + [split] * deep
     forms = [config for config in SPACE.defaults(shape, None) if config.variant == "bsp"]
@@ -170,30 +151,20 @@ def rounds(count: int) -> int:
 
 
 def contract(workspace: Workspace, count: int) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace."""
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    alternating = small_cases(world) * rounds(count)
-    return {
-        "back to back": scenario(workspace, back_to_back(world, count)),
-        "sampled": scenario(workspace, sampled_cases(world)),
-        "one rank late": scenario(workspace, alternating, pause_s=0.05 * last),
-        "one rank ahead": scenario(workspace, alternating, pause_s=0.05 * (not last)),
-        "the epoch wraps": scenario(workspace, small_cases(world), last_epoch=WRAPS),
-    }
+    small = small_cases(workspace.world)
+    calls, turns = back_to_back(workspace.world, count), small * rounds(count)
+    sampled = {"sampled": scenario(workspace, sampled_cases(workspace.world))}
+    return sampled | scenarios(workspace, calls, turns, small)
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    """What each rank of one world returned."""
-    world, count = request.param
-    return emulated.run(world, contract, count, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
 
 
-def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_variant_ran_on_every_shape(ran: Ran) -> None:
     world = len(ran)
     for found in ran:
         called = [(call.shape, call.config) for call in found["back to back"]]
@@ -209,13 +180,10 @@ def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> N
         }
 
 
-def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
-    for found in ran:
-        assert differing(found) == []
+def test_results_repeat_to_the_bit(ran: Ran) -> None:
+    assert differing(ran) == []
 
 
-SLEEP = "__import__('time').sleep"
-"""Of a tensor it would take whole seconds only."""
 SLOW_READER: Change = (
     "gemm",
     "    dtype = b_ptr.dtype.element_ty\n",
@@ -229,39 +197,9 @@ SLOW_PULLER: Change = (
     PULLS,
     f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n",
 )
-ONE_GENERATION: Change = (
-    "shards",
-    "generation_of(epoch) * generation_rows, tl",
-    "0 * generation_rows, tl",
-)
-SIGNAL = (
-    "            "
-    "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)\n"
-)
-SIGNAL_PEERS = (
-    "            signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)\n"
-)
-NO_WAIT: Change = (
-    "gemm",
-    "        if not at_home:\n            limit = wait",
-    "        if source < 0:\n            limit = wait",
-)
-WRONG_SOURCE: Change = (
-    "gemm",
-    "((rank + (step + number) // K_CHUNKS) % problem.WORLD)",
-    "((rank + 1 + 0 * number) % problem.WORLD)",
-)
-NO_WRAP: tuple[Change, ...] = (
-    ("gemm", "tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS", "BLOCK_K if WRAPS"),
-    ("gemm", "tl.where(k >= problem.K, k - problem.K, k) if WRAPS", "k if WRAPS"),
-)
-FIRST_ROWS_LEFT_OUT: Change = (
-    "gemm",
-    "places, number = first + tl",
-    "places, number = first + 1 + tl",
-)
-FLAGS_OF_ROWS = "flag(control, sources, slots)"
-
+SIGNAL = "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)"
+SIGNAL_PEERS = "signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)"
+AWAITS = "        if not at_home:\n            limit = wait"
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
 """Of staged: its programs that pull run before those that wait for them, one after another.
 tests/test_gpu.py has these."""
@@ -278,14 +216,10 @@ since rank 2 writes its own over it."""
 PACKED: tuple[Change, ...] = (
     (
         "gemm",
-        FLAGS_OF_ROWS,
+        "flag(control, sources, slots)",
         "flag(control, 0, (sources * K_CHUNKS + first_flag + columns) + 0 * places[:, None])",
     ),
-    (
-        "all_gather_gemm.push",
-        "flag(control, rank, chunk)",
-        "flag(control, 0, rank * row_chunks * chunks.K_CHUNKS + chunk)",
-    ),
+    ("all_gather_gemm.push", "rank, chunk)", "0, rank * row_chunks * chunks.K_CHUNKS + chunk)"),
 )
 """Flags of a source right behind those of the one before it, as many as this shape has: their
 places follow the shape."""
@@ -293,69 +227,65 @@ places follow the shape."""
 
 COPIED = "                self._runtime.copy(piece, target, shard + piece.source, stream)\n"
 FLAGGED = "                self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
-SKIPS = (
-    "    if generation_of(epoch) != parity:\n        barrier(control, control_bases, rank, WORLD)\n"
-)
-MEETS_NOBODY: Change = (
-    "copy_engine",
-    SKIPS,
-    SKIPS.replace("barrier(control, control_bases, rank, WORLD)", "pass"),
-)
+SKIPS = "    if generation_of(epoch) != parity:\n        "
 UNHEARD = "range(1, WORLD):\n        wait(flag(control, (rank + step) % WORLD, slot)"
 COPIES = {
-    "flag before data": Mutant(
-        (("copy_engine", COPIED + FLAGGED, f"{FLAGGED}                {SLEEP}(0.1)\n{COPIED}"),),
-        "wrong",
+    "flag before data": wrong(
+        ("copy_engine", COPIED + FLAGGED, f"{FLAGGED}                {SLEEP}(0.1)\n{COPIED}")
     ),
-    "the other generation": Mutant(
-        (("copy_engine", "+ parity * inbox[1]", "+ (1 - parity) * inbox[1]"),), "wrong"
+    "the other generation": wrong(
+        ("copy_engine", "+ parity * inbox[1]", "+ (1 - parity) * inbox[1]")
     ),
 }
 """Of the variants whose copies `copy_engine` makes; and of each of them."""
 PUSH_CE = {
-    "another source's flag": Mutant(
-        (("copy_engine", "(rank * FLAGS_PER_SOURCE", "((rank + 1) % world * FLAGS_PER_SOURCE"),),
-        "end",
+    "another source's flag": hangs(
+        ("copy_engine", "(rank * FLAGS_PER_SOURCE", "((rank + 1) % world * FLAGS_PER_SOURCE")
     ),
-    "stale epoch word": Mutant(
-        (("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 2)"),),
-        "end",
+    "stale epoch word": hangs(
+        ("copy_engine", "tl.store(word(staged), epoch)", "tl.store(word(staged), epoch - 2)")
     ),
-    "skips no epoch": Mutant(
-        (("copy_engine", "if generation_of(epoch) != parity:", "if epoch < 0:"),),
-        "wrong",
+    "skips no epoch": wrong(
+        ("copy_engine", "if generation_of(epoch) != parity:", "if epoch < 0:"), calls="beside push"
+    ),
+    "skips without meeting": wrong_or_hangs(
+        ("copy_engine", f"{SKIPS}barrier(control, control_bases, rank, WORLD)", f"{SKIPS}pass"),
+        control=(SLOW_READER,),
         calls="beside push",
-    ),
-    "skips without meeting": Mutant(
-        (MEETS_NOBODY, SLOW_READER), "wrong or end", control=(SLOW_READER,), calls="beside push"
     ),
 }
 IN_FP16 = "acc = tl.cast(tl.cast(tl.dot(a, b, acc), tl.float16), tl.float32)"
 GEMM = {
-    "no wait": Mutant((NO_WAIT,), "wrong"),
-    "waits for the wrong source": Mutant((WRONG_SOURCE,), "wrong"),
-    "takes the last call's flag": Mutant(
-        tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric")),
-        "wrong",
+    "no wait": wrong(("gemm", AWAITS, AWAITS.replace("not at_home", "source < 0"))),
+    "waits for the wrong source": wrong(
+        ("gemm", "((rank + (step + number) // K_CHUNKS) %", "((rank + 1 + 0 * number) %")
     ),
-    "row chunk off by one": Mutant((FIRST_ROWS_LEFT_OUT,), "wrong"),
-    "tiles lost": Mutant(
-        (("gemm", "first + within % height", "first + within % GROUP_M"),), "wrong", calls="tall"
+    "takes the last call's flag": wrong(
+        *tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric"))
     ),
-    "tail not masked": Mutant(
-        (("gemm", "inside = steps < end - k\n", "inside = steps < end - k + 1\n"),), "wrong"
+    "row chunk off by one": wrong(
+        ("gemm", "places, number = first + tl", "places, number = first + 1 + tl")
     ),
-    "sums in fp16": Mutant(
-        (("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{IN_FP16}\n        further"),),
-        "wrong",
+    "tiles lost": wrong(
+        ("gemm", "first + within % height", "first + within % GROUP_M"), calls="tall"
+    ),
+    "tail not masked": wrong(
+        ("gemm", "inside = steps < end - k\n", "inside = steps < end - k + 1\n")
+    ),
+    "sums in fp16": wrong(
+        ("gemm", "acc = tl.dot(a, b, acc)\n        further", f"{IN_FP16}\n        further"),
         calls="deep",
     ),
 }
 """Of every variant whose kernel calls `gemm.multiply_all`."""
 PAST_THE_LAST: Change = ("gemm", "or at_home else STEPS - step", "or at_home else STEPS")
 AROUND = {
-    "own chunks twice": Mutant((PAST_THE_LAST,), "wrong", calls="even"),
-    "does not go on at column 0": Mutant(NO_WRAP, "wrong", calls="even"),
+    "own chunks twice": wrong(PAST_THE_LAST, calls="even"),
+    "does not go on at column 0": wrong(
+        ("gemm", "tl.where(k + BLOCK_K == K, BLOCK_K - K, BLOCK_K) if WRAPS", "BLOCK_K if WRAPS"),
+        ("gemm", "tl.where(k >= problem.K, k - problem.K, k) if WRAPS", "k if WRAPS"),
+        calls="even",
+    ),
 }
 """Of those in which one loop goes through the shards of several sources."""
 LATE_COPY: Change = (
@@ -363,38 +293,33 @@ LATE_COPY: Change = (
     COPIED,
     f"                {SLEEP}(0.5 * (self._workspace.rank == 2))\n{COPIED}",
 )
-ONE_BY_ONE = {
-    "own chunks twice": Mutant(
-        (PAST_THE_LAST, LATE_COPY), "wrong", control=(LATE_COPY,), calls="even"
-    )
-}
+ONE_BY_ONE = {"own chunks twice": wrong(PAST_THE_LAST, control=(LATE_COPY,), calls="even")}
 """Of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one: too many only where
 the last comes alone."""
-BSP_CHUNKED = {
-    "a peer not waited for": Mutant(
-        (("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1)),), "wrong"
-    )
-}
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
     """Of every mechanism that the variant has."""
     if variant == "bsp_chunked":
-        return COPIES | BSP_CHUNKED
+        unheard = ("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1))
+        return COPIES | {"a peer not waited for": wrong(unheard)}
     if variant == "push_ce":
         return COPIES | PUSH_CE | GEMM | AROUND | ONE_BY_ONE
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
     margin = "            " if variant != "staged" else "                "
-    signals, copy = f"{margin}{signals.strip()}\n", f"{margin}copy_shard(a_ptr"
+    copy = f"{margin}copy_shard(a_ptr"
     slow = SLOW_PULLER if variant == "staged" else SLOW_READER
     last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", "there")]
     found = GEMM | {
-        "flag before data": Mutant(
-            ((kernel, copy, f"{signals}{margin}{SLEEP}(0.1)\n{copy}"),), "wrong"
+        "flag before data": wrong(
+            (kernel, copy, f"{margin}{signals}\n{margin}{SLEEP}(0.1)\n{copy}")
         ),
-        "one generation": Mutant((ONE_GENERATION, slow), "wrong", control=(slow,)),
-        "signals the last epoch": Mutant(
-            tuple(("symmetric", t, t.replace("epoch,", "epoch - 2,")) for t in last_epoch), "end"
+        "one generation": wrong(
+            ("shards", "generation_of(epoch) * generation_rows, tl", "0 * generation_rows, tl"),
+            control=(slow,),
+        ),
+        "signals the last epoch": hangs(
+            *tuple(("symmetric", t, t.replace("epoch,", "epoch - 2,")) for t in last_epoch)
         ),
     }
     if variant != "pull":
@@ -402,13 +327,13 @@ def mutants(variant: str) -> dict[str, Mutant]:
     # Where peers read, nobody ends a call before everybody's shard is there: a flag that is set too
     # early does no harm.
     if variant == "push":
-        found["flags packed by shape"] = Mutant(
-            (LATE_FOR_0, *PACKED), "wrong or end", control=(LATE_FOR_0,), calls="alternating"
+        found["flags packed by shape"] = wrong_or_hangs(
+            *PACKED, control=(LATE_FOR_0,), calls="alternating"
         )
     if variant == "staged":
         for name in ONLY_ON_GPUS:
             del found[name]
-        found["pulls what is not there"] = Mutant(((kernel, PULLED, "pass"),), "wrong")
+        found["pulls what is not there"] = wrong((kernel, PULLED, "pass"))
     return found
 
 
@@ -418,18 +343,7 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     for copies to fixed places a call of push between, so that a generation is out of turn."""
 
     def case(m: int, k: int, variant: str = variant, **knobs: int) -> Case:
-        small = dict(
-            block_m=16,
-            block_n=32,
-            num_warps=4,
-            comm_programs=8,
-            rows_per_flag=16,
-            k_per_flag=256,
-            group_m=1,
-            first_rows=16,
-            growth=1,
-        )
-        return AllGatherGemm(m, 40, k * world, world), config_of(variant, small | knobs)
+        return AllGatherGemm(m, 40, k * world, world), config_of(variant, SMALL | knobs)
 
     found = {
         "small": [case(7, 33)] * 2,
@@ -449,36 +363,6 @@ MUTANTS = {
 assert {*MUTANTS} == {*FUSED}
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
-) -> dict[str, dict[str, str]]:
-    return {
-        variant: _judge(workspace, folder, variant, chosen[variant], 1_000_000 * number)
-        for number, variant in enumerate(chosen)
-    }
-
-
-def _judge(
-    workspace: Workspace, folder: Path, variant: str, chosen: dict[str, Mutant], epoch: int
-) -> dict[str, str]:
-    calls, used = (
-        calls_of_a_trial(variant, workspace.world),
-        {"small", *(mutant.calls for mutant in chosen.values())},
-    )
-    calls = {
-        name: found for name, found in calls.items() if name in used or chosen == MUTANTS[variant]
-    }
-    return judge(workspace, folder, OP, variant, calls, chosen, epoch, together=("alternating",))
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
-    ids=["a sample", "all"],
-)
-def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=900)
-    for variant in chosen:
-        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], (
-            variant
-        )
+@SAMPLED_OR_WHOLE
+def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("alternating",), whole=whole)

@@ -13,18 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import (
-    Call,
-    Case,
-    Mutant,
-    differing,
-    judge,
-    misjudged,
-    sampled,
-    scenarios,
-    wrong_calls,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, with_known, wrong_calls
 from mutant import Change, in_place
+from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.all_reduce import AllReduce, host, reference
 from tftune.kernels.all_reduce.space import SPACE
@@ -41,9 +32,7 @@ CALLS = 3
 
 def configured(variant: str, **knobs: int) -> Config:
     """A config with those of the knobs that the variant has, on 8 programs."""
-    has = {choice.name for choice in SPACE.choices(variant)}
-    known = {"programs": 8} | knobs
-    return Config(variant, **{name: value for name, value in known.items() if name in has})
+    return with_known(SPACE, variant, programs=8, **knobs)
 
 
 def cases(world: int) -> list[Case]:
@@ -75,20 +64,18 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    return scenarios(workspace, cases(workspace.world), alternating(workspace.world), CALLS)
+    turns = alternating(workspace.world) * 2
+    return scenarios(workspace, repeated(cases(workspace.world), CALLS), turns, turns[::2])
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    """What each rank of one world returned."""
-    return emulated.run(request.param, contract, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
 
 
-def test_every_variant_ran(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_variant_ran(ran: Ran) -> None:
     """On both kinds of result, and on every shape that it can run."""
     kinds = {(call.config.variant, call.shape.norm) for call in ran[0]["back to back"]}
     assert kinds == {(variant, norm) for variant in SPACE.variants for norm in ("none", "rms")}
@@ -97,11 +84,8 @@ def test_every_variant_ran(ran: list[dict[str, list[Call]]]) -> None:
         assert len(found["one rank late"]) == len(found["one rank ahead"]) == 4 * len(FUSED)
 
 
-def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(
-    ran: list[dict[str, list[Call]]],
-) -> None:
-    for found in ran:
-        assert differing(found) == []
+def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(ran: Ran) -> None:
+    assert differing(ran) == []
     for name in ran[0]:
         for calls in zip(*(found[name] for found in ran), strict=True):
             assert len({call.bits for call in calls}) == 1, calls[0]
@@ -118,7 +102,7 @@ def exact_bits(shape: AllReduce, seed: int) -> str:
     return sha256(total.to(x.dtype).view(torch.int16).numpy().tobytes()).hexdigest()
 
 
-def test_sums_are_rounded_once(ran: list[dict[str, list[Call]]]) -> None:
+def test_sums_are_rounded_once(ran: Ran) -> None:
     """To the bit; the library rounds in between, and may differ."""
     calls = [
         call
@@ -220,9 +204,6 @@ def test_sums_in_another_order_are_refused(tmp_path: Path) -> None:
     assert len({found["one_shot"][1] for found in ran}) > 1  # each rank starts with itself
 
 
-HOLD = "__import__('contract').hold(control, rank, epoch, {})"
-"""`contract.hold`, of so many flags."""
-SLEEP = "__import__('time').sleep"
 GENERATION = "generation_of(epoch) *"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 SIGNAL = "signal_all(flag(control, rank, {}), away, epoch, WORLD, WORLD_P, ARCH)"
@@ -231,6 +212,7 @@ WAIT_SHARE = "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORL
 WAIT_SUM = "wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])"
 WAIT_ROW = "wait_all(flag(control, sources[None, :], slots[:, None]), epoch, wanted)"
 WAIT_ROW_SUM = "wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])"
+RANGE = "in tl.static_range(WORLD"
 ONE_PART = "weight, within, N, eps", "weight, columns < N // PARTS, N, eps"
 OTHER = "    inbox = payload + (1 - generation_of(epoch)) * generation_bytes\n"
 
@@ -241,31 +223,26 @@ def mutants_of_one_shot() -> dict[str, Mutant]:
     signal = SIGNAL.format("piece")
     slow_reader: Change = (file, WAIT_PIECE, f"{WAIT_PIECE}; {HOLD.format(2)}")
     return {
-        "no wait": Mutant(((file, WAIT_PIECE, "pass"),), "wrong"),
-        "no wait for rows": Mutant(((file, WAIT_ROW, "pass"),), "wrong", calls="rows"),
-        "one source missing": Mutant(
-            ((f"{file}:summed", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)"),), "wrong"
+        "no wait": wrong((file, WAIT_PIECE, "pass")),
+        "no wait for rows": wrong((file, WAIT_ROW, "pass"), calls="rows"),
+        "one source missing": wrong(
+            (f"{file}:summed", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)")
         ),
-        "flag before data": Mutant(
-            ((file, signal, "pass"), (file, load, f"{signal}; {HOLD.format(2)}; {load}")),
-            "wrong",
+        "flag before data": wrong(
+            (file, signal, "pass"),
+            (file, load, f"{signal}; {HOLD.format(2)}; {load}"),
             calls="together",
         ),
-        "stale generation": Mutant(((file, LEFT, LEFT + OTHER),), "wrong"),
-        "one generation": Mutant(
-            ((file, GENERATION, "0 *"), slow_reader),
-            "wrong",
-            control=(slow_reader,),
-            calls="together",
+        "stale generation": wrong((file, LEFT, LEFT + OTHER)),
+        "one generation": wrong(
+            (file, GENERATION, "0 *"), control=(slow_reader,), calls="together"
         ),
-        "signals the flag of the next piece": Mutant(
-            ((file, signal, SIGNAL.format("piece + 1")),), "end", calls="together"
+        "signals the flag of the next piece": hangs(
+            (file, signal, SIGNAL.format("piece + 1")), calls="together"
         ),
-        "norm over a partial row": Mutant(((file, *ONE_PART),), "wrong", calls="rows"),
-        "residual not added": Mutant(
-            (("reduce:add_norm", "rounded(y + residual,", "rounded(y + 0 * residual,"),),
-            "wrong",
-            calls="rows",
+        "norm over a partial row": wrong((file, *ONE_PART), calls="rows"),
+        "residual not added": wrong(
+            ("reduce:add_norm", "rounded(y + residual,", "rounded(y + 0 * residual,"), calls="rows"
         ),
     }
 
@@ -280,66 +257,39 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
     slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {SLEEP}(0.5 * bool(rank == 2))")
     after = "            for first in range(0, ROWS, TILE):\n                sum_share("
     return {
-        "no wait for pieces": Mutant(((file, WAIT_SHARE, "pass"),), "wrong"),
-        "no wait for sums": Mutant(
-            ((file, WAIT_SUM, "pass"), slow_owner), "wrong", control=(slow_owner,)
+        "no wait for pieces": wrong((file, WAIT_SHARE, "pass")),
+        "no wait for sums": wrong((file, WAIT_SUM, "pass"), control=(slow_owner,)),
+        "no wait for sums of rows": wrong(
+            (file, WAIT_ROW_SUM, "pass"), control=(slow_owner,), calls="rows"
         ),
-        "no wait for sums of rows": Mutant(
-            ((file, WAIT_ROW_SUM, "pass"), slow_owner),
-            "wrong",
-            control=(slow_owner,),
-            calls="rows",
-        ),
-        "one flag bank for both phases": Mutant(
-            ((file, "BANK = tl.constexpr(BANK_FLAGS)", "BANK = tl.constexpr(0)"), slow_owner),
-            "wrong",
+        "one flag bank for both phases": wrong(
+            (file, "BANK = tl.constexpr(BANK_FLAGS)", "BANK = tl.constexpr(0)"),
             control=(slow_owner,),
             calls="together",
         ),
-        "one source missing": Mutant(
-            (
-                (
-                    f"{file}:sum_share",
-                    "for source in tl.static_range(WORLD):",
-                    "for source in tl.static_range(WORLD - 1):",
-                ),
-            ),
-            "wrong",
+        "one source missing": wrong(
+            (f"{file}:sum_share", f"source {RANGE}", f"source {RANGE} - 1")
         ),
-        "flag before pieces": Mutant(
-            (
-                (file, first, "pass"),
-                (file, "own_inbox = inbox +", f"{first}; own_inbox = inbox +"),
-                slow_sender,
-            ),
-            "wrong",
+        "flag before pieces": wrong(
+            (file, first, "pass"),
+            (file, "own_inbox = inbox +", f"{first}; own_inbox = inbox +"),
             control=(slow_sender,),
             calls="together",
         ),
-        "flag before the sum": Mutant(
-            ((file, second, "pass"), (file, after, f"            {second}\n{after}"), slow_owner),
-            "wrong",
+        "flag before the sum": wrong(
+            (file, second, "pass"),
+            (file, after, f"            {second}\n{after}"),
             control=(slow_owner,),
             calls="together",
         ),
-        "stale generation": Mutant(((file, LEFT, LEFT + OTHER + RESULTS),), "wrong"),
-        "one generation": Mutant(
-            ((file, GENERATION, "0 *"), slow_reader),
-            "wrong",
-            control=(slow_reader,),
-            calls="between others",
+        "stale generation": wrong((file, LEFT, LEFT + OTHER + RESULTS)),
+        "one generation": wrong(
+            (file, GENERATION, "0 *"), control=(slow_reader,), calls="between others"
         ),
-        "sums stay with their owner": Mutant(
-            (
-                (
-                    f"{file}:sum_share",
-                    "for step in tl.static_range(WORLD):",
-                    "for step in tl.static_range(1):",
-                ),
-            ),
-            "wrong",
+        "sums stay with their owner": wrong(
+            (f"{file}:sum_share", f"step {RANGE})", "step in tl.static_range(1)")
         ),
-        "norm over a partial row": Mutant(((file, *ONE_PART),), "wrong", calls="rows"),
+        "norm over a partial row": wrong((file, *ONE_PART), calls="rows"),
     }
 
 
@@ -350,70 +300,43 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
     file = "all_reduce.one_shot_ll"
     y = "y = paired(in_order(low, sources, WORLD)"
     poll = "mail = inbox + sources * size"
-    slow_reader: Change = (
-        file,
-        poll,
-        f"{SLEEP}(1.0 * bool(rank == 2)); {poll}",
-    )
+    slow_reader: Change = (file, poll, f"{SLEEP}(1.0 * bool(rank == 2)); {poll}")
     return {
-        "no wait": Mutant(
-            (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+        "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
+        "one generation": hangs(
+            (file, GENERATION, "0 *"), control=(slow_reader,), calls="together"
         ),
-        "one generation": Mutant(
-            ((file, GENERATION, "0 *"), slow_reader),
-            "end",
-            control=(slow_reader,),
+        "one source missing": wrong(
+            ("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),
             calls="together",
         ),
-        "one source missing": Mutant(
-            (("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
-            "wrong",
+        "own x missing": wrong((file, "own[None, :], tl.cast(", "0, tl.cast(")),
+        "stale generation": hangs(
+            (file, poll, f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {poll}"),
             calls="together",
         ),
-        "own x missing": Mutant(((file, "own[None, :], tl.cast(", "0, tl.cast("),), "wrong"),
-        "stale generation": Mutant(
-            (
-                (
-                    file,
-                    poll,
-                    f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {poll}",
-                ),
-            ),
-            "end",
-            calls="together",
+        "halves swapped": wrong(
+            ("pairs:paired", "rounded(low,", "rounded(high,"), calls="together"
         ),
-        "halves swapped": Mutant(
-            (("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
-        ),
-        "sum not rounded": Mutant(((file, y, f"low, high = 2 * low, high; {y}"),), "wrong"),
-        "norm over a partial row": Mutant(
-            (
-                (
-                    file,
-                    "tl.where(parts_there, found, 0.0)",
-                    "tl.where(parts_there & (parts[:, None] == 0), found, 0.0)",
-                ),
-            ),
-            "wrong",
+        "sum not rounded": wrong((file, y, f"low, high = 2 * low, high; {y}")),
+        "norm over a partial row": wrong(
+            (file, "where(parts_there,", "where(parts_there & (parts[:, None] == 0),"),
             calls="rows",
         ),
-        "weights of the first part": Mutant(
-            ((file, "piece % PARTS * PAIRS + columns", "columns"),), "wrong", calls="rows"
+        "weights of the first part": wrong(
+            (file, "piece % PARTS * PAIRS + columns", "columns"), calls="rows"
         ),
     }
 
 
 MUTANTS = {
     "bsp": {
-        "norm over a partial row": Mutant(
-            (("all_reduce.bsp", "weight, there, N, eps", "weight, columns < N // 2, N, eps"),),
-            "wrong",
+        "norm over a partial row": wrong(
+            ("all_reduce.bsp", "weight, there, N, eps", "weight, columns < N // 2, N, eps"),
             calls="rows",
         ),
-        "weight left out": Mutant(
-            (("reduce:add_norm", "rounded(scaled * weight,", "rounded(scaled,"),),
-            "wrong",
-            calls="rows",
+        "weight left out": wrong(
+            ("reduce:add_norm", "rounded(scaled * weight,", "rounded(scaled,"), calls="rows"
         ),
     },
     "one_shot": mutants_of_one_shot(),
@@ -443,35 +366,9 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
-) -> dict[str, dict[str, str]]:
-    found = {}
-    for number, (variant, own) in enumerate(chosen.items()):
-        used = {"small", *(mutant.calls for mutant in own.values())}
-        calls = calls_of_a_trial(variant, workspace.world)
-        found[variant] = judge(
-            workspace,
-            folder,
-            OP,
-            variant,
-            {name: calls[name] for name in calls if name in used},
-            own,
-            1_000_000 * number,
-            ("together", "between others"),
-        )
-    return found
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
-    ids=["sampled", "all"],
-)
-def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
-    verdicts = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=1500)
-    for variant, own in chosen.items():
-        assert misjudged([by_rank[variant] for by_rank in verdicts], own) == [], variant
+@SAMPLED_OR_WHOLE
+def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together", "between others"), whole=whole)
 
 
 def test_formula_is_that_of_engines() -> None:

@@ -12,19 +12,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from contract import (
-    WRAPS,
-    Call,
-    Case,
-    Mutant,
-    differing,
-    judge,
-    misjudged,
-    sampled,
-    scenario,
-    wrong_calls,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, with_known, wrong_calls
 from mutant import Change
+from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, accepted, hangs, refuse, wrong
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -33,7 +23,6 @@ from tftune.kernels.flash_decode import FlashDecode, host
 from tftune.kernels.flash_decode.reference import RAGGED_SEED, make_inputs, make_output
 from tftune.kernels.flash_decode.space import SPACE
 
-OP = "flash_decode"
 WORLDS = (2, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 3, 4)))
 """Two ranks are called with every shape. Mutants, and calls that alternate with another
 operation's, are of 3 ranks in `make test`, too."""
@@ -75,15 +64,7 @@ def cases(world: int) -> list[Case]:
 def configured(variant: str, **knobs: int) -> Config:
     """A config with those of the knobs that the variant has, heads_per_program being 1 unless
     given."""
-    has = {choice.name for choice in SPACE.choices(variant)}
-    return Config(
-        variant,
-        **{
-            name: value
-            for name, value in (dict(block_n=32, heads_per_program=1) | knobs).items()
-            if name in has
-        },
-    )
+    return with_known(SPACE, variant, **(dict(block_n=32, heads_per_program=1) | knobs))
 
 
 def alternating(world: int) -> list[Case]:
@@ -101,35 +82,23 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    """Every scenario of this world, on one workspace."""
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    return {
-        "back to back": scenario(
-            workspace, [case for case in cases(world) for _ in range(CALLS)], cycle=RAGGED_AND_FULL
-        ),
-        "one rank late": scenario(workspace, alternating(world), pause_s=0.03 * last),
-        "one rank ahead": scenario(workspace, alternating(world), pause_s=0.03 * (not last)),
-        "the epoch wraps": scenario(workspace, alternating(world)[::2], last_epoch=WRAPS),
-    }
+    calls, turns = repeated(cases(workspace.world), CALLS), alternating(workspace.world)
+    return scenarios(workspace, calls, turns, turns[::2], RAGGED_AND_FULL)
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    """What each rank of one world returned."""
-    return emulated.run(request.param, contract, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
 
 
-def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_variant_ran_on_every_shape(ran: Ran) -> None:
     world = len(ran)
     for found in ran:
         calls = found["back to back"]
-        assert [(call.shape, call.config) for call in calls] == [
-            case for case in cases(world) for _ in range(CALLS)
-        ]
+        called = [(call.shape, call.config) for call in calls]
+        assert called == repeated(cases(world), CALLS)
         assert all(
             (first.seed == RAGGED_SEED) != (second.seed == RAGGED_SEED)
             for first, second in zip(calls[::2], calls[1::2], strict=True)
@@ -142,9 +111,8 @@ def test_every_variant_ran_on_every_shape(ran: list[dict[str, list[Call]]]) -> N
         }
 
 
-def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
-    for found in ran:
-        assert differing(found) == []
+def test_results_repeat_to_the_bit(ran: Ran) -> None:
+    assert differing(ran) == []
 
 
 def outside(workspace: Workspace) -> list[str]:
@@ -172,9 +140,6 @@ def test_lengths_outside_the_cache_count_as_the_nearest_inside() -> None:
     assert emulated.run(2, outside, timeout_s=300) == [[], []]
 
 
-SLEEP = "__import__('time').sleep"
-HOLD = "__import__('contract').hold(control, rank, epoch, {})"
-"""`contract.hold`, of so many flags."""
 LAUNCHES = "flash_decode.launches"
 GENERATION = "generation_of(epoch) * generation_bytes"
 SEND = "send(o, lse, away, inbox, batch_index, heads, valid, batch, rank, shape, peers)"
@@ -210,21 +175,13 @@ OWN_ROWS = "message_rows(messages, batch_index, heads, batch, shape)"
 NEXT_HEADS = "heads // shape.OWN * shape.OWN + (heads + 1) % shape.OWN"
 GROWS: Change = (
     "attention",
-    "tl.atomic_xchg(word(address + away), values,",
-    "tl.atomic_max(word(address + away), values,",
+    "xchg(word(address + away), values",
+    "max(word(address + away), values",
 )
 """What comes late does not set a flag back."""
 PACKED: tuple[Change, ...] = (
-    (
-        "attention",
-        "signal_all(flag(control, rank, piece)",
-        "signal_all(flag(control, 0, rank * pieces + piece)",
-    ),
-    (
-        "attention",
-        "signal_all(flag(control, rank, slot)",
-        "signal_all(flag(control, 0, rank * pieces)",
-    ),
+    ("attention", "flag(control, rank, piece)", "flag(control, 0, rank * pieces + piece)"),
+    ("attention", "flag(control, rank, slot)", "flag(control, 0, rank * pieces)"),
     (
         "attention",
         "flag(control, sources[None, :], slots[:, None])",
@@ -236,14 +193,16 @@ PACKED: tuple[Change, ...] = (
 has pieces."""
 
 ROWS_LOST = "work_range(programs - 1 - pid,", "work_range(programs - pid,"
-SPLITS_ANY: Change = ("flash_decode.persistent", "wait_parts(arrived + piece", "(arrived + piece")
+WAIT_PARTS = "wait_parts(arrived + piece // peers.SLICES * 4, cache.SPLITS)"
 ONLY_ON_GPUS = {
     "persistent": {
-        "splits not waited for": Mutant((SPLITS_ANY,), "right", calls="once"),
-        "rows lost": Mutant((("flash_decode.persistent", *ROWS_LOST),), "right", calls="once"),
+        "splits not waited for": accepted(
+            ("flash_decode.persistent", WAIT_PARTS, "pass"), calls="once"
+        ),
+        "rows lost": accepted(("flash_decode.persistent", *ROWS_LOST), calls="once"),
     },
     "persistent_ll": {
-        "rows lost": Mutant((("flash_decode.persistent_ll", *ROWS_LOST),), "right", calls="once")
+        "rows lost": accepted(("flash_decode.persistent_ll", *ROWS_LOST), calls="once")
     },
 }
 """Accepted here, where programs run one after another, and the last does what needs the others'
@@ -256,20 +215,17 @@ def mutants(variant: str) -> dict[str, Mutant]:
     file, row = ("flash_decode.persistent_ll", ROW_OF_WORDS) if ll else ("attention", ROW)
     row_before = row.replace("= ", "= tl.maximum(").replace("\n", " - 1, 0)\n")
     found = {
-        "units lost": Mutant(
-            (("gemm", WITHIN, f"{WITHIN} // 2 * 2"),), "end" if ll else "wrong", calls="once"
+        "units lost": (hangs if ll else wrong)(
+            ("gemm", WITHIN, f"{WITHIN} // 2 * 2"), calls="once"
         ),
-        "tail not masked": Mutant(
-            (("attention", "inside = start + steps < end", "inside = start + steps <= end"),),
-            "wrong",
+        "tail not masked": wrong(
+            ("attention", "inside = start + steps < end", "inside = start + steps <= end"),
             calls="once",
         ),
-        "sums in fp16": Mutant(
-            (("attention", DOT, f"tl.cast(tl.cast({DOT}, tl.float16), tl.float32)"),),
-            "wrong",
-            calls="deep",
+        "sums in fp16": wrong(
+            ("attention", DOT, f"tl.cast(tl.cast({DOT}, tl.float16), tl.float32)"), calls="deep"
         ),
-        "row off by one": Mutant(((file, row, row_before),), "wrong", calls="once"),
+        "row off by one": wrong((file, row, row_before), calls="once"),
     }
     found |= ONLY_ON_GPUS.get(variant, {})
     if variant == "persistent":
@@ -298,48 +254,40 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
     )
     late = ((sender, SEND, LATE_FOR_0), GROWS)
     found = {
-        "no wait": Mutant(((where, wait, "pass"),), "wrong"),
-        "waits for the wrong source": Mutant(
-            ((where, source, source.replace("sources", "rank + 0 * sources")),), "wrong"
+        "no wait": wrong((where, wait, "pass")),
+        "waits for the wrong source": wrong(
+            (where, source, source.replace("sources", "rank + 0 * sources"))
         ),
-        "flag before data": Mutant(
-            ((sender, ANNOUNCE, "pass"), (sender, SEND, f"{ANNOUNCE}; {held}; {SEND}")),
-            "wrong",
+        "flag before data": wrong(
+            (sender, ANNOUNCE, "pass"),
+            (sender, SEND, f"{ANNOUNCE}; {held}; {SEND}"),
             calls="together",
         ),
-        "takes the last call's flag": Mutant(
-            (("attention", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)"),), "wrong"
+        "takes the last call's flag": wrong(
+            ("attention", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)")
         ),
-        "signals the next epoch": Mutant(
-            ((sender, "flags_away, epoch,", "flags_away, epoch + 2 * (rank == 2),"),), "wrong"
+        "signals the next epoch": wrong(
+            (sender, "flags_away, epoch,", "flags_away, epoch + 2 * (rank == 2),")
         ),
-        "one generation": Mutant(
-            ((sender, GENERATION, "0 * generation_bytes"), *readers, slow_reader),
-            "wrong",
+        "one generation": wrong(
+            (sender, GENERATION, "0 * generation_bytes"),
+            *readers,
             control=(slow_reader,),
             calls="together",
         ),
-        "flags packed by shape": Mutant(
-            (*late, *PACKED), "wrong", control=late, calls="two shapes"
-        ),
+        "flags packed by shape": wrong(*PACKED, control=late, calls="two shapes"),
     }
     if variant != "persistent":
         sooner: Change = ("attention", "before + 1 == covered", "before == 0")
-        found["the first to send sets the flag of all"] = Mutant(
-            (slow_sender, sooner), "wrong", calls="together"
+        found["the first to send sets the flag of all"] = wrong(
+            slow_sender, sooner, calls="together"
         )
     if variant in FLAGS:
-        slot: Change = (
-            "attention",
-            "slots = pieces // PER_FLAG if",
-            "slots = tl.maximum(pieces // PER_FLAG - 1, 0) if",
-        )
-        found["waits for the flag before its own"] = Mutant(
-            (slot, slow_sender), "wrong", calls="together"
-        )
+        slot = ("attention", "pieces // PER_FLAG if", "tl.maximum(pieces // PER_FLAG - 1, 0) if")
+        found["waits for the flag before its own"] = wrong(slot, slow_sender, calls="together")
     if sender.endswith("exchange"):
-        found["sends the next head"] = Mutant(
-            ((sender, OWN_ROWS, OWN_ROWS.replace("heads", NEXT_HEADS)),), "wrong", calls="once"
+        found["sends the next head"] = wrong(
+            (sender, OWN_ROWS, OWN_ROWS.replace("heads", NEXT_HEADS)), calls="once"
         )
     return found
 
@@ -348,47 +296,23 @@ def mutants_of_counters() -> dict[str, Mutant]:
     """Of persistent: counters inside a rank; and, once, of what all variants share and the others'
     mutants leave out."""
     return {
-        "counters not set back": Mutant(
-            (("attention", "(arrived + numbers * 4), 0", "(arrived + numbers * 4), -1"),),
-            "end",
+        "counters not set back": hangs(
+            ("attention", "(arrived + numbers * 4), 0", "(arrived + numbers * 4), -1"),
             calls="together",
         ),
-        "signals the last epoch": Mutant(
-            (
-                (
-                    "attention",
-                    "(peers.WORLD_P,), 0, tl.int32) + epoch",
-                    "(peers.WORLD_P,), -2, tl.int32) + epoch",
-                ),
-            ),
-            "end",
+        "signals the last epoch": hangs(
+            ("attention", "_P,), 0, tl.int32) + epoch", "_P,), -2, tl.int32) + epoch"),
             calls="once",
         ),
-        "split dropped": Mutant(
-            (("attention", "valid, HEADS, SPLITS, D", "valid, HEADS, SPLITS - 1, D"),),
-            "wrong",
+        "split dropped": wrong(
+            ("attention", "valid, HEADS, SPLITS, D", "valid, HEADS, SPLITS - 1, D"), calls="once"
+        ),
+        "lse ignored": wrong(
+            ("attention", "shrink = tl.exp2(lse - base[None, :])", "shrink = tl.exp2(lse * 0)"),
             calls="once",
         ),
-        "lse ignored": Mutant(
-            (
-                (
-                    "attention",
-                    "shares, shrink = tl.exp2(lse - base[None, :])",
-                    "shares, shrink = tl.exp2(lse * 0)",
-                ),
-            ),
-            "wrong",
-            calls="once",
-        ),
-        "heads of the next group": Mutant(
-            (
-                (
-                    "attention",
-                    "group % KV_HEADS * shape.GROUP + within",
-                    "(group + 1) % KV_HEADS * shape.GROUP + within",
-                ),
-            ),
-            "wrong",
+        "heads of the next group": wrong(
+            ("attention", "group % KV_HEADS * shape", "(group + 1) % KV_HEADS * shape"),
             calls="once",
         ),
     }
@@ -397,61 +321,35 @@ def mutants_of_counters() -> dict[str, Mutant]:
 def ll_mutants() -> dict[str, Mutant]:
     """Of words that carry their epoch."""
     kernel, late = "flash_decode.persistent_ll", "!= epoch), tl.int32)"
-    slow_reader: Change = (
-        kernel,
-        "        o, _ = receive(o_at, lse_at, stride",
-        f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 4 == 1)))\n"
-        "        o, _ = receive(o_at, lse_at, stride",
-    )
+    reads = "        o, _ = receive(o_at, lse_at, stride"
+    late_reads = f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 4 == 1)))\n"
+    slow_reader: Change = (kernel, reads, late_reads + reads)
     stores = "    lse_ptrs = tl.cast(away[:, None]"
-    slow_sender: Change = (
-        kernel,
-        stores,
-        f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}",
-    )
+    late_stores = f"    {SLEEP}(0.5 * bool((rank == 1) & (tl.max(row, 0) == 0)))\n{stores}"
+    slow_sender: Change = (kernel, stores, late_stores)
     return {
-        "no wait": Mutant(
-            (("ll_protocol", "(words >> 32) != epoch", "(words >> 32) > epoch"),), "wrong"
+        "no wait": wrong(("ll_protocol", "(words >> 32) != epoch", "(words >> 32) > epoch")),
+        "takes words of the call before the last": wrong(
+            ("ll_protocol", late, "< epoch - 4), tl.int32)"), calls="three"
         ),
-        "takes words of the call before the last": Mutant(
-            (("ll_protocol", late, "< epoch - 4), tl.int32)"),), "wrong", calls="three"
-        ),
-        "one generation": Mutant(
-            ((kernel, "generation_of(epoch) * MAILBOX", "0 * MAILBOX"), slow_reader),
-            "end",
+        "one generation": hangs(
+            (kernel, "generation_of(epoch) * MAILBOX", "0 * MAILBOX"),
             control=(slow_reader,),
             calls="together",
         ),
-        "stamps the last epoch": Mutant(
-            (
-                (
-                    "ll_protocol",
-                    "tl.cast(epoch, tl.int64) << 32",
-                    "tl.cast(epoch - 2, tl.int64) << 32",
-                ),
-            ),
-            "end",
+        "stamps the last epoch": hangs(
+            ("ll_protocol", "tl.cast(epoch, tl.int64) << 32", "tl.cast(epoch - 2, tl.int64) << 32"),
             calls="once",
         ),
-        "sent to itself only": Mutant(
-            (
-                (
-                    kernel,
-                    "(ranks < peers.WORLD)[:, None] & valid",
-                    "(ranks == rank)[:, None] & valid",
-                ),
-            ),
-            "end",
+        "sent to itself only": hangs(
+            (kernel, "(ranks < peers.WORLD)[:, None] & valid", "(ranks == rank)[:, None] & valid"),
             calls="once",
         ),
-        "split dropped": Mutant(
-            ((kernel, "valid, epoch, SPLITS, D", "valid, epoch, SPLITS - 1, D"),),
-            "wrong",
-            calls="once",
+        "split dropped": wrong(
+            (kernel, "valid, epoch, SPLITS, D", "valid, epoch, SPLITS - 1, D"), calls="once"
         ),
-        "log-sum-exp not waited for": Mutant(
-            (slow_sender, (kernel, " | missing(lse_words, wanted, epoch)", "")),
-            "wrong",
+        "log-sum-exp not waited for": wrong(
+            (kernel, " | missing(lse_words, wanted, epoch)", ""),
             control=(slow_sender,),
             calls="once",
         ),
@@ -494,38 +392,7 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
 MUTANTS = {variant: mutants(variant) for variant in SPACE.variants}
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
-) -> dict[str, dict[str, str]]:
-    return {
-        variant: _judge(workspace, folder, variant, chosen[variant], 1_000_000 * number)
-        for number, variant in enumerate(chosen)
-    }
-
-
-def _judge(
-    workspace: Workspace, folder: Path, variant: str, chosen: dict[str, Mutant], epoch: int
-) -> dict[str, str]:
-    used, together = (
-        {"small", *(mutant.calls for mutant in chosen.values())},
-        ("together", "once", "deep", "two shapes"),
-    )
-    calls = {
-        name: calls
-        for name, calls in calls_of_a_trial(variant, workspace.world).items()
-        if name in used
-    }
-    return judge(workspace, folder, OP, variant, calls, chosen, epoch, together, late_s=0.6)
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
-    ids=["a sample", "all"],
-)
-def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
-    by_rank = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=900)
-    for variant in chosen:
-        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], (
-            variant
-        )
+@SAMPLED_OR_WHOLE
+def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
+    together = "together", "once", "deep", "two shapes"
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, together, late_s=0.6, whole=whole)

@@ -13,7 +13,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from contract import Call, Case, Mutant, judge, misjudged, scenario, wrong_calls
+from contract import Call, Case, scenario, wrong_calls
+from refusal import refuse, wrong
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -22,7 +23,6 @@ from tftune.kernels.flash_decode import HEAD_DIMS, FlashDecode
 from tftune.kernels.flash_decode.reference import RAGGED_SEED
 from tftune.kernels.flash_decode.space import SPACE
 
-OP = "flash_decode"
 VARIANTS = tuple(SPACE.variants)
 GROUPS = tuple(range(1, 17))
 BATCHES, OWN_KV_HEADS = (1, 3, 5), (1, 2)
@@ -107,48 +107,32 @@ TABLE = "batch_index, tl.int64) * (kv_len // PAGE)"
 OWNER = "heads // OWN == ranks[:, None]"
 EMPTY = 'base = tl.where(higher == float("-inf"), 0.0, higher)'
 MUTANTS = {
-    "the next sequence's pages": Mutant(
-        (("attention", TABLE, TABLE.replace("batch_index", "batch_index // 2")),), "wrong"
+    "the next sequence's pages": wrong(
+        ("attention", TABLE, TABLE.replace("batch_index", "batch_index // 2"))
     ),
-    "the page before": Mutant(
-        (("attention", "+ tokens // PAGE", "+ tl.maximum(tokens // PAGE - 1, 0)"),), "wrong"
+    "the page before": wrong(
+        ("attention", "+ tokens // PAGE", "+ tl.maximum(tokens // PAGE - 1, 0)")
     ),
-    "the token before in its page": Mutant(
-        (("attention", "PAGE + tokens % PAGE", "PAGE + tl.maximum(tokens % PAGE - 1, 0)"),), "wrong"
+    "the token before in its page": wrong(
+        ("attention", "PAGE + tokens % PAGE", "PAGE + tl.maximum(tokens % PAGE - 1, 0)")
     ),
-    "pages past the length": Mutant(
-        (
-            (
-                "attention",
-                "end = tl.minimum(begin + each, length)",
-                "end = tl.minimum(begin + each, kv_len)",
-            ),
-        ),
-        "wrong",
+    "pages past the length": wrong(
+        ("attention", "minimum(begin + each, length)", "minimum(begin + each, kv_len)")
     ),
-    "another owner's heads": Mutant(
-        (("attention", OWNER, "(heads // OWN + 1) % peers.WORLD == ranks[:, None]"),), "wrong"
+    "another owner's heads": wrong(
+        ("attention", OWNER, "(heads // OWN + 1) % peers.WORLD == ranks[:, None]")
     ),
-    "no token at all": Mutant((("attention", EMPTY, "base = higher"),), "wrong"),
+    "no token at all": wrong(("attention", EMPTY, "base = higher")),
 }
 
 
-def judged(workspace: Workspace, folder: Path) -> dict[str, str]:
-    """3 ranks; the second of two calls is ragged, with sequences of no token."""
-    shape = FlashDecode(3, 9, 3, 64, 48, workspace.world, "bf16", "heads", 16)
-    config = Config("persistent", kv_splits=2, block_n=32, heads_per_program=1, heads_per_flag=1)
-    return judge(
-        workspace,
-        folder,
-        OP,
-        "persistent",
-        {"small": [(shape, config)] * 2},
-        MUTANTS,
-        0,
-        ("small",),
-    )
+def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
+    """The second of two calls is ragged, with sequences of no token."""
+    shape = FlashDecode(3, 9, 3, 64, 48, world, "bf16", "heads", 16)
+    knobs = dict(kv_splits=2, block_n=32, heads_per_program=1, heads_per_flag=1)
+    return {"small": [(shape, Config(variant, **knobs))] * 2}
 
 
 @pytest.mark.thorough
 def test_mutants_of_pages_owners_and_empty_sequences_are_refused(tmp_path: Path) -> None:
-    assert misjudged(emulated.run(3, judged, tmp_path, timeout_s=600), MUTANTS) == []
+    refuse(tmp_path, {"persistent": MUTANTS}, calls_of_a_trial, ("small",))

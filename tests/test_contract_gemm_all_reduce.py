@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, wrong_calls
+from refusal import SLEEP, hangs, refuse, wrong, wrong_or_hangs
 
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.exchange import KERNELS
 from tftune.kernels.gemm_all_reduce.space import SPACE
 
-OP = "gemm_all_reduce"
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 WORLDS = (3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)))
 SMALL = dict(block_m=16, block_n=32, block_k=64, group_m=1, num_warps=4)
@@ -68,41 +67,32 @@ def small_cases(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    thrice = [case for case in cases(world) for _ in range(3)]
-    return {
-        "back to back": scenario(workspace, thrice, cycle=(0, 1, 0)),
-        "one rank late": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * last),
-        "one rank ahead": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * (not last)),
-        "the epoch wraps": scenario(workspace, small_cases(world), last_epoch=WRAPS),
-    }
+    calls, small = repeated(cases(workspace.world), 3), small_cases(workspace.world)
+    return scenarios(workspace, calls, small * 2, small, cycle=(0, 1, 0))
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    return emulated.run(request.param, contract, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
     called = {call.config.variant for call in ran[0]["back to back"]}
     alone = {"push_ce", "vendor"} if len(ran) == 1 else set()  # they send nothing to nobody
     assert called == {*SPACE.variants} - alone
 
 
-def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
-    for found in ran:
-        assert differing(found) == []
+def test_results_repeat_to_the_bit(ran: Ran) -> None:
+    assert differing(ran) == []
 
 
-def test_all_ranks_have_the_same_bits(ran: list[dict[str, list[Call]]]) -> None:
+def test_all_ranks_have_the_same_bits(ran: Ran) -> None:
     for name in ran[0]:
         for calls in zip(*(found[name] for found in ran), strict=True):
             if calls[0].config.variant != "bsp":  # a library may add in another order on each rank
                 assert len({call.bits for call in calls}) == 1, calls[0]
 
 
-def test_words_and_flags_bring_the_same_sums(ran: list[dict[str, list[Call]]]) -> None:
+def test_words_and_flags_bring_the_same_sums(ran: Ran) -> None:
     for found in ran:
         bits: dict[object, set[str]] = {}
         for call in found["back to back"]:
@@ -115,60 +105,41 @@ def test_words_and_flags_bring_the_same_sums(ran: list[dict[str, list[Call]]]) -
 
 FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // exchange.TILES_PER_FLAG), epoch)"
-PUT = "                store_rows(total, base, own_rows, cols, there, N, DTYPE, ARCH)\n"
 WORDS = "gemm_all_reduce.one_shot_ll"
 LL_MUTANTS = {
-    "no wait": Mutant(
-        (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
-    ),
-    "stale generation": Mutant(
+    "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
+    "stale generation": hangs(
         (
-            (
-                WORDS,
-                "    slices = tl.cdiv(",
-                "    inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES\n"
-                "    slices = tl.cdiv(",
-            ),
-        ),
-        "end",
+            WORDS,
+            "    slices = tl.cdiv(",
+            "    inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES\n    slices = tl.cdiv(",
+        )
     ),
-    "one source missing": Mutant(
-        (("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),),
-        "wrong",
+    "one source missing": wrong(
+        ("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)")
     ),
-    "one part stays at home": Mutant(
-        ((f"{WORDS}:send_words", "tiles_n * tile.SPLIT_K", "tiles_n"),), "end"
+    "one part stays at home": hangs((f"{WORDS}:send_words", "tiles_n * tile.SPLIT_K", "tiles_n")),
+    "a rank hears nothing of itself": hangs(
+        (WORDS, "tl.static_range(1, WORLD + 1)", "tl.static_range(1, WORLD)")
     ),
-    "a rank hears nothing of itself": Mutant(
-        ((WORDS, "tl.static_range(1, WORLD + 1)", "tl.static_range(1, WORLD)"),), "end"
-    ),
-    "halves swapped": Mutant((("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong"),
-    "the slot of another part": Mutant(
-        ((WORDS, "(rank * tile.SPLIT_K + part) * M", "(rank * tile.SPLIT_K) * M"),), "end"
+    "halves swapped": wrong(("pairs:paired", "rounded(low,", "rounded(high,")),
+    "the slot of another part": hangs(
+        (WORDS, "(rank * tile.SPLIT_K + part) * M", "(rank * tile.SPLIT_K) * M")
     ),
 }
 MUTANTS = {
-    "sums not waited for": Mutant((("gemm_reduce", SECOND_WAIT, "pass"),), "wrong"),
-    "one flag bank for both phases": Mutant(
-        (
-            (
-                "gemm_reduce",
-                "flag(control, rank, SECOND_BANK + group)",
-                "flag(control, rank, group)",
-            ),
-            ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
-        ),
-        "wrong or end",
+    "sums not waited for": wrong(("gemm_reduce", SECOND_WAIT, "pass")),
+    "one flag bank for both phases": wrong_or_hangs(
+        ("gemm_reduce", "flag(control, rank, SECOND_BANK + group)", "flag(control, rank, group)"),
+        ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
     ),
-    "a peer gets no sums": Mutant(
-        (("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):"),),
-        "wrong",
+    "a peer gets no sums": wrong(
+        ("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):")
     ),
-    "sums over the slots of another call": Mutant(
-        (("gemm_reduce", "payload_bases, inbox + slots_bytes,", "payload_bases, inbox,"),),
-        "wrong",
+    "sums over the slots of another call": wrong(
+        ("gemm_reduce", "payload_bases, inbox + slots_bytes,", "payload_bases, inbox,")
     ),
-    "parts not waited for": Mutant((("gemm_reduce", FIRST_WAIT, "pass"),), "wrong"),
+    "parts not waited for": wrong(("gemm_reduce", FIRST_WAIT, "pass")),
 }
 
 
@@ -186,68 +157,46 @@ SUMS = (
     "            for distance in range(1, world):\n"
     "                exchange.send_one(parity, len(products) + number, distance, c.data_ptr())\n"
 )
-SLEEP = "__import__('time').sleep"
 LATE_PRODUCTS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
 LATE_SUMS = f"            {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
 COPY_MUTANTS = {
-    "products not waited for": Mutant(
-        ((BY_COPIES, "wait_all(flag(control, sources, slot)[:, None], epoch, peers)", "pass"),),
-        "wrong",
+    "products not waited for": wrong(
+        (BY_COPIES, "wait_all(flag(control, sources, slot)[:, None], epoch, peers)", "pass")
     ),
-    "one peer's products not waited for": Mutant(
-        (
-            (
-                BY_COPIES,
-                "(sources < WORLD) & (sources != rank)",
-                "(sources < 1) & (sources != rank)",
-            ),
-        ),
-        "wrong or end",
+    "one peer's products not waited for": wrong_or_hangs(
+        (BY_COPIES, "(sources < WORLD) & (sources != rank)", "(sources < 1) & (sources != rank)")
     ),
-    "sums not waited for": Mutant(
-        ((BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass"),), "wrong"
+    "sums not waited for": wrong(
+        (BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass")
     ),
-    "one flag bank for both phases": Mutant(
-        ((BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)"),),
-        "wrong or end",
+    "one flag bank for both phases": wrong_or_hangs(
+        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)")
     ),
-    "the first chunk's flag for all products": Mutant(
-        (
-            (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),
-            (BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),
-        ),
-        "wrong",
+    "the first chunk's flag for all products": wrong(
+        (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),
         control=((BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),),
     ),
-    "the first chunk's flag for all sums": Mutant(
-        (
-            (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, CHUNKS)"),
-            (BY_COPIES, ADD, LATE_SUMS + ADD),
-        ),
-        "wrong",
+    "the first chunk's flag for all sums": wrong(
+        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, CHUNKS)"),
         control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
     ),
-    "sent before it is computed": Mutant(((BY_COPIES, PRODUCT + SEND, SEND + PRODUCT),), "wrong"),
-    "sent before it is added": Mutant(((BY_COPIES, ADD + SUMS, SUMS + ADD),), "wrong"),
-    "the slot of another owner": Mutant(
-        ((BY_COPIES, "world - 1 - turn, part", "turn + 1, part"),), "wrong"
+    "sent before it is computed": wrong((BY_COPIES, PRODUCT + SEND, SEND + PRODUCT)),
+    "sent before it is added": wrong((BY_COPIES, ADD + SUMS, SUMS + ADD)),
+    "the slot of another owner": wrong((BY_COPIES, "world - 1 - turn, part", "turn + 1, part")),
+    "a peer gets no sums": hangs(
+        (BY_COPIES, "for distance in range(1, world):", "for distance in range(2, world):")
     ),
-    "a peer gets no sums": Mutant(
-        ((BY_COPIES, "for distance in range(1, world):", "for distance in range(2, world):"),),
-        "end",
-    ),
-    "sums over the slots of another call": Mutant(
-        ((BY_COPIES, "Piece(low * row_bytes, world * size + low", "Piece(low * row_bytes, low"),),
-        "wrong",
+    "sums over the slots of another call": wrong(
+        (BY_COPIES, "Piece(low * row_bytes, world * size + low", "Piece(low * row_bytes, low")
     ),
 }
 BEHIND = "gemm_all_reduce.vendor"
 GEMM = '        torch.matmul(a, b.t() if shape.b_layout == "nk" else b, out=product)\n'
 SUM = "        add_up(product, c)\n"
 VENDOR_MUTANTS = {
-    "summed before it is computed": Mutant(((BEHIND, GEMM + SUM, SUM + GEMM),), "wrong"),
-    "the sum stays where the product is": Mutant(
-        ((BEHIND, "add_up(product, c)", "add_up(product, product)"),), "wrong"
+    "summed before it is computed": wrong((BEHIND, GEMM + SUM, SUM + GEMM)),
+    "the sum stays where the product is": wrong(
+        (BEHIND, "add_up(product, c)", "add_up(product, product)")
     ),
 }
 """The flags are all_reduce's, whose contract has their mutants."""
@@ -266,14 +215,10 @@ OWN: dict[str, tuple[int, dict[str, Any]]] = {
 """Columns of A on one rank, and knobs: little is computed where a late rank must be late."""
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, variant: str, names: tuple[str, ...]
-) -> dict[str, str]:
-    (inner, knobs), world = OWN[variant], workspace.world
+def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
+    inner, knobs = OWN[variant]
     shape = GemmAllReduce(20 * world, 72, inner * world, world)
-    calls = {"small": [(shape, Config(variant, **knobs))] * 3}
-    mutants = {name: MUTANTS_OF[variant][name] for name in names}
-    return judge(workspace, folder, OP, variant, calls, mutants, 2_000_000, late_s=0.8)
+    return {"small": [(shape, Config(variant, **knobs))] * 3}
 
 
 @pytest.mark.parametrize(
@@ -283,5 +228,4 @@ def judge_all(
 def test_mutants_are_refused(tmp_path: Path, variant: str, step: int) -> None:
     """`make test` plants every second change of one variant, `make thorough` all of every one."""
     chosen = dict(list(MUTANTS_OF[variant].items())[::step])
-    by_rank = emulated.run(3, judge_all, tmp_path, variant, tuple(chosen), timeout_s=600)
-    assert misjudged(by_rank, chosen) == []
+    refuse(tmp_path, {variant: chosen}, calls_of_a_trial, late_s=0.8)

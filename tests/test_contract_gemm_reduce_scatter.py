@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import WRAPS, Call, Case, Mutant, differing, judge, misjudged, scenario, wrong_calls
+from contract import Call, Case, Ran, differing, repeated, runs, scenario, scenarios, wrong_calls
+from refusal import SLEEP, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -97,23 +98,15 @@ def small_cases(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    world, last = workspace.world, workspace.rank == workspace.world - 1
-    thrice = [case for case in cases(world) for _ in range(3)]
-    return {
-        "back to back": scenario(workspace, thrice, cycle=(0, 1, 0)),
-        "sampled": scenario(workspace, sampled_cases(world)),
-        "one rank late": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * last),
-        "one rank ahead": scenario(workspace, small_cases(world) * 2, pause_s=0.05 * (not last)),
-        "the epoch wraps": scenario(workspace, small_cases(world), last_epoch=WRAPS),
-    }
+    calls, small = repeated(cases(workspace.world), 3), small_cases(workspace.world)
+    sampled = {"sampled": scenario(workspace, sampled_cases(workspace.world))}
+    return sampled | scenarios(workspace, calls, small * 2, small, cycle=(0, 1, 0))
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    return emulated.run(request.param, contract, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
 
 
@@ -129,7 +122,7 @@ def test_chunks_are_right() -> None:
     assert wrong_calls(ran) == [] and len(ran[0]["chunks"]) == 3
 
 
-def test_every_kind_of_tile_ran(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_kind_of_tile_ran(ran: Ran) -> None:
     called = [(call.shape, call.config) for call in ran[0]["back to back"]]
     fused = [
         (shape, SPACE.complete(config))
@@ -147,12 +140,11 @@ def test_every_kind_of_tile_ran(ran: list[dict[str, list[Call]]]) -> None:
         assert len({config[knob] for _, config in fused}) == 2, knob
 
 
-def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
-    for found in ran:
-        assert differing(found) == []
+def test_results_repeat_to_the_bit(ran: Ran) -> None:
+    assert differing(ran) == []
 
 
-def test_whoever_stores_adds_in_the_same_order(ran: list[dict[str, list[Call]]]) -> None:
+def test_whoever_stores_adds_in_the_same_order(ran: Ran) -> None:
     for found in ran:
         bits: dict[object, set[str]] = {}
         for call in found["back to back"]:
@@ -163,154 +155,99 @@ def test_whoever_stores_adds_in_the_same_order(ran: list[dict[str, list[Call]]])
         assert bits and all(len(each) == 1 for each in bits.values())
 
 
-SLEEP = "__import__('time').sleep"
 ADDS = "        total = add_slots(\n"
 SLOW_READER = ("gemm_reduce", ADDS, f"        {SLEEP}(0.5 * bool(rank == 0))\n{ADDS}")
 WAITS = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
+TO = "signal(peer(flag_here, control_bases, rank, "
 COMPUTES = "        acc = partial_tile(\n"
 LATE_OWNERS = f"        {SLEEP}(2.0 * bool((rank == 2) & (turn == 1) & (number == 0)))\n"
 LATE_TILES = f"        {SLEEP}(0.3 * bool((rank == 2) & (number % exchange.TILES_PER_FLAG > 0)))\n"
 MUTANTS = {
-    "no wait": Mutant((("gemm_reduce", WAITS, "pass"),), "wrong"),
-    "one source not waited for": Mutant(
-        (("gemm_reduce", WAITS, WAITS.replace("sources < WORLD", "sources < WORLD - 1")),), "wrong"
+    "no wait": wrong(("gemm_reduce", WAITS, "pass")),
+    "one source not waited for": wrong(
+        ("gemm_reduce", WAITS, WAITS.replace("sources < WORLD", "sources < WORLD - 1"))
     ),
-    "one source not added": Mutant(
-        (
-            (
-                "gemm_reduce",
-                "in tl.static_range(problem.WORLD):",
-                "in tl.static_range(1, problem.WORLD):",
-            ),
-        ),
-        "wrong",
+    "one source not added": wrong(
+        ("gemm_reduce", "in tl.static_range(problem", "in tl.static_range(1, problem")
     ),
-    "one generation": Mutant(
-        (
-            ("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"),
-            SLOW_READER,
-        ),
-        "wrong",
+    "one generation": wrong(
+        ("gemm_reduce", "payload + generation_of(epoch) * generation_bytes", "payload"),
         control=(SLOW_READER,),
     ),
-    "flag before data": Mutant(
-        (
-            ("gemm_reduce", "if before + 1 == covered:", "if before == 0:"),
-            ("gemm_reduce", COMPUTES, LATE_TILES + COMPUTES),
-        ),
-        "wrong",
+    "flag before data": wrong(
+        ("gemm_reduce", "if before + 1 == covered:", "if before == 0:"),
         control=(("gemm_reduce", COMPUTES, LATE_TILES + COMPUTES),),
         calls="several tiles",
     ),
-    "counter not set back": Mutant(
-        (("gemm_reduce", "tl.store(word(arrivals + counter * 4), 0)", "pass"),), "end"
+    "counter not set back": hangs(
+        ("gemm_reduce", "tl.store(word(arrivals + counter * 4), 0)", "pass")
     ),
-    "tells the next rank alone": Mutant(
-        (
-            (
-                "gemm_reduce",
-                "signal(peer(flag_here, control_bases, rank, owner)",
-                "signal(peer(flag_here, control_bases, rank, (rank + 1) % WORLD)",
-            ),
-        ),
-        "end",
+    "tells the next rank alone": hangs(
+        ("gemm_reduce", f"{TO}owner)", f"{TO}(rank + 1) % WORLD)"),
         calls="several tiles",
     ),
-    "the other owner's flag": Mutant(
-        (
-            (
-                "gemm_reduce",
-                "signal(peer(flag_here, control_bases, rank, owner)",
-                "signal(peer(flag_here, control_bases, rank, (owner + 1) % WORLD)",
-            ),
-            ("gemm_reduce", COMPUTES, LATE_OWNERS + COMPUTES),
-        ),
-        "wrong",
+    "the other owner's flag": wrong(
+        ("gemm_reduce", f"{TO}owner)", f"{TO}(owner + 1) % WORLD)"),
         control=(("gemm_reduce", COMPUTES, LATE_OWNERS + COMPUTES),),
         calls="several tiles",
     ),
-    "spanning tile tells the next rank alone": Mutant(
-        (("gemm_reduce:announce", "range(1, WORLD + 1)", "range(1, 2)"),), "end"
+    "spanning tile tells the next rank alone": hangs(
+        ("gemm_reduce:announce", "range(1, WORLD + 1)", "range(1, 2)")
     ),
-    "last call's flag": Mutant((("attention", "- epoch) & -3)", "- epoch + 2) & -7)"),), "wrong"),
+    "last call's flag": wrong(("attention", "- epoch) & -3)", "- epoch + 2) & -7)")),
 }
 COPIES = "        for piece in tl.range(0, pieces, num_stages=1):\n"
 TELLS = "signal(peer(flag(control, rank, group), control_bases, rank, owner), epoch, ARCH)"
 LATE_COPY = f"        {SLEEP}(0.3 * bool(rank == 2))\n{COPIES}"
 RELAYED = "gemm_reduce:forward_groups"
 RELAY_MUTANTS = {
-    "forwarded before it is sent": Mutant(
-        ((RELAYED, TELLS, "pass"), (RELAYED, COPIES, f"        {TELLS}\n{LATE_COPY}")),
-        "wrong",
+    "forwarded before it is sent": wrong(
+        (RELAYED, TELLS, "pass"),
+        (RELAYED, COPIES, f"        {TELLS}\n{COPIES}"),
         control=((RELAYED, COPIES, LATE_COPY),),
     ),
-    "forwarded to the next rank alone": Mutant(
-        ((RELAYED, "(rank + 1 + turn) % WORLD", "(rank + 1) % WORLD"),), "end"
+    "forwarded to the next rank alone": hangs(
+        (RELAYED, "(rank + 1 + turn) % WORLD", "(rank + 1) % WORLD")
     ),
-    "one part stays at home": Mutant(
-        ((RELAYED, "- number) * SPLIT_K * slabs", "- number) * slabs"),), "wrong"
+    "one part stays at home": wrong((RELAYED, "- number) * SPLIT_K * slabs", "- number) * slabs")),
+    "the outbox of another owner": wrong(
+        (RELAYED, "from_rows = (turn * SPLIT_K", "from_rows = ((1 - turn) * SPLIT_K")
     ),
-    "the outbox of another owner": Mutant(
-        ((RELAYED, "from_rows = (turn * SPLIT_K", "from_rows = ((1 - turn) * SPLIT_K"),), "wrong"
-    ),
-    "one group for all": Mutant(
-        ((RELAYED, "flag(control, rank, group), control", "flag(control, rank, 0), control"),),
-        "end",
+    "one group for all": hangs(
+        (RELAYED, "flag(control, rank, group), control", "flag(control, rank, 0), control")
     ),
 }
+BY_COPIES = "gemm_reduce_scatter.push_ce"
 RUNS = "                run(a, b, slot + low * row_bytes, first + low, high - low)\n"
 SENDS = "                exchange.send_one(parity, number, world - 1 - turn, slot)\n"
 LATE_CHUNKS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
 MOVES = "        self._runtime.copy(piece, target, shard + piece.source, stream)\n"
 FLAGS = "        self._runtime.copy(_WORD, flag_at, self._staged.data_ptr(), stream)\n"
 COPY_MUTANTS = {
-    "peers not waited for": Mutant(
+    "peers not waited for": wrong(
         (
-            (
-                "gemm_reduce_scatter.push_ce",
-                "wait_all(flag(control, sources, row // chunk_rows)[:, None], epoch, peers)",
-                "pass",
-            ),
-        ),
-        "wrong",
+            BY_COPIES,
+            "wait_all(flag(control, sources, row // chunk_rows)[:, None], epoch, peers)",
+            "pass",
+        )
     ),
-    "one peer not waited for": Mutant(
+    "one peer not waited for": wrong_or_hangs(
+        (BY_COPIES, "sources < WORLD) & (sources !=", "sources < WORLD - 1) & (sources !=")
+    ),
+    "sent before it is computed": wrong((BY_COPIES, RUNS + SENDS, SENDS + RUNS)),
+    "the first chunk's flag for all": wrong(
+        (BY_COPIES, "row // chunk_rows)[:, None]", "0)[:, None]"),
+        control=((BY_COPIES, RUNS, LATE_CHUNKS + RUNS),),
+    ),
+    "flag before data": wrong(
         (
-            (
-                "gemm_reduce_scatter.push_ce",
-                "(sources < WORLD) & (sources != rank)",
-                "(sources < WORLD - 1) & (sources != rank)",
-            ),
-        ),
-        "wrong or end",  # or a rank runs ahead by a call, into the other's wait
+            "copy_engine",
+            MOVES + FLAGS,
+            f"{FLAGS}        {SLEEP}(0.3 * bool(self._workspace.rank == 2))\n{MOVES}",
+        )
     ),
-    "sent before it is computed": Mutant(
-        (("gemm_reduce_scatter.push_ce", RUNS + SENDS, SENDS + RUNS),), "wrong"
-    ),
-    "the first chunk's flag for all": Mutant(
-        (
-            ("gemm_reduce_scatter.push_ce", "row // chunk_rows)[:, None]", "0)[:, None]"),
-            ("gemm_reduce_scatter.push_ce", RUNS, LATE_CHUNKS + RUNS),
-        ),
-        "wrong",
-        control=(("gemm_reduce_scatter.push_ce", RUNS, LATE_CHUNKS + RUNS),),
-    ),
-    "flag before data": Mutant(
-        (
-            (
-                "copy_engine",
-                MOVES + FLAGS,
-                f"{FLAGS}        {SLEEP}(0.3 * bool(self._workspace.rank == 2))\n{MOVES}",
-            ),
-        ),
-        "wrong",
-    ),
-    "own rows in one generation": Mutant(
-        (("gemm_reduce_scatter.push_ce", "own_slot + parity * apart", "own_slot"),), "wrong"
-    ),
-    "the slot of another owner": Mutant(
-        (("gemm_reduce_scatter.push_ce", "world - 1 - turn, slot", "turn + 1, slot"),), "wrong"
-    ),
+    "own rows in one generation": wrong((BY_COPIES, "own_slot + parity * apart", "own_slot")),
+    "the slot of another owner": wrong((BY_COPIES, "world - 1 - turn, slot", "turn + 1, slot")),
 }
 MUTANTS_OF = {"push": MUTANTS, "pull": MUTANTS, "relay": RELAY_MUTANTS, "push_ce": COPY_MUTANTS}
 """Relay has those of its own; the ones of what it shares are planted in the others."""
@@ -329,14 +266,6 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, variant: str, names: tuple[str, ...]
-) -> dict[str, str]:
-    calls = calls_of_a_trial(variant, workspace.world)
-    mutants = {name: MUTANTS_OF[variant][name] for name in names}
-    return judge(workspace, folder, OP, variant, calls, mutants, 1_000_000)
-
-
 @pytest.mark.parametrize(
     ("variant", "step"),
     [("push", 2), *(pytest.param(name, 1, marks=pytest.mark.thorough) for name in MUTANTS_OF)],
@@ -344,8 +273,7 @@ def judge_all(
 def test_mutants_are_refused(tmp_path: Path, variant: str, step: int) -> None:
     """`make test` plants every second change of one variant, `make thorough` all of every one."""
     chosen = dict(list(MUTANTS_OF[variant].items())[::step])
-    by_rank = emulated.run(3, judge_all, tmp_path, variant, tuple(chosen), timeout_s=600)
-    assert misjudged(by_rank, chosen) == []
+    refuse(tmp_path, {variant: chosen}, calls_of_a_trial)
 
 
 def test_another_order_of_sums_differs(tmp_path: Path) -> None:

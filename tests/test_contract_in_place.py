@@ -15,20 +15,20 @@ from contract import (
     WRAPS,
     Call,
     Case,
-    Mutant,
+    Ran,
     differing,
-    judge,
-    misjudged,
+    repeated,
+    runs,
     scenario,
+    with_known,
     wrong_calls,
 )
 from mutant import Change
+from refusal import SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.space import SPACE as GEMMS
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce.space import SPACE as SUMS
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import HEAP, LOCAL
@@ -54,9 +54,7 @@ def gemm(variant: str, **knobs: Any) -> Config:
 
 
 def sums(variant: str, **knobs: int) -> Config:
-    has = {choice.name for choice in SUMS.choices(variant)}
-    known = {"programs": 8, "num_warps": 1} | knobs
-    return Config(variant, **{name: value for name, value in known.items() if name in has})
+    return with_known(SUMS, variant, programs=8, num_warps=1, **knobs)
 
 
 def gemm_cases(world: int, operands: str) -> list[Case]:
@@ -106,7 +104,7 @@ def contract(workspace: Workspace, rounds: int) -> dict[str, list[Call]]:
     heap = [case for case in every if case[0].on_heap]
     found = {
         "by turns, one rank late": scenario(workspace, every * rounds, pause_s=0.03 * last),
-        "back to back": scenario(workspace, [case for case in heap for _ in range(rounds)]),
+        "back to back": scenario(workspace, repeated(heap, rounds)),
         "the epoch wraps": scenario(workspace, heap[::3], last_epoch=WRAPS),
     }
     if rounds > 1:
@@ -115,11 +113,7 @@ def contract(workspace: Workspace, rounds: int) -> dict[str, list[Call]]:
     return found
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    """What each rank of one world returned."""
-    world, rounds = request.param
-    return emulated.run(world, contract, rounds, operand_bytes=OPERAND_BYTES, timeout_s=600)
+ran = runs(contract, WORLDS, operand_bytes=OPERAND_BYTES)
 
 
 def test_every_case_can_run() -> None:
@@ -128,17 +122,15 @@ def test_every_case_can_run() -> None:
             assert operation(shape.op).space.why_refused(shape, config, None) is None
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
     assert {call.shape.on_heap for call in ran[0]["by turns, one rank late"]} == {True, False}
 
 
-def test_results_repeat_and_do_not_depend_on_where_operands_lie(
-    ran: list[dict[str, list[Call]]],
-) -> None:
+def test_results_repeat_and_do_not_depend_on_where_operands_lie(ran: Ran) -> None:
     """Of a sum to the bit: its order is that of ranks. A GEMM's chunks may be cut otherwise."""
+    assert differing(ran) == []
     for found in ran:
-        assert differing(found) == []
         bits = dict[Any, set[str]]()
         for call in (call for calls in found.values() for call in calls):
             if isinstance(call.shape, AllReduce):
@@ -147,7 +139,6 @@ def test_results_repeat_and_do_not_depend_on_where_operands_lie(
         assert bits and all(len(found) == 1 for found in bits.values())
 
 
-SLEEP = "__import__('time').sleep"
 LATE = f"{SLEEP}(0.8 * bool((rank == 2) & (source == 0)))"
 """Rank 2 reads the operand of rank 0 long after the others have computed all of theirs."""
 SLOW: dict[str, Change] = {
@@ -198,55 +189,40 @@ def mutants(variant: str) -> dict[str, Mutant]:
     """Of every mechanism that the variant has."""
     old = ("in_place", "control_bases, OFFERED, epoch,", "control_bases, OFFERED, epoch - 2,")
     found = {
-        "reads what is not offered": Mutant((NOT_AWAITED[variant],), "wrong"),
-        "offers in the last epoch's name": Mutant((old,), "end"),
+        "reads what is not offered": wrong(NOT_AWAITED[variant]),
+        "offers in the last epoch's name": hangs(old),
     }
     if slow := SLOW.get(variant):
         unread: Change = ("in_place", READ_AWAITED, READ_AWAITED.replace("(1, WORLD)", "(1, 1)"))
-        found["ends before it was read"] = Mutant((unread, slow), "wrong", control=(slow,))
+        found["ends before it was read"] = wrong(unread, control=(slow,))
     if variant == "staged":
         early: Change = ("in_place", "if before == readers - 1:", "if before == 0:")
-        found["the first reader speaks for all"] = Mutant((early, slow), "wrong", (slow,))
+        found["the first reader speaks for all"] = wrong(early, control=(slow,))
     elif slow:
         silent: Change = ("in_place", "if ALL_READ:", "if WORLD < 0:")
-        found["nobody says that it has read"] = Mutant((silent,), "end")
+        found["nobody says that it has read"] = hangs(silent)
     return found
 
 
 MUTANTS = {variant: mutants(variant) for variant in NOT_AWAITED}
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
-) -> dict[str, dict[str, str]]:
-    world = workspace.world
-    shape = AllGatherGemm(7, 40, 264 * world, world, operands=HEAP)
-    summed = AllReduce(4, 16, world, "fp16", operands=HEAP)
-    verdicts = {}
-    for number, (variant, planted) in enumerate(chosen.items()):
-        op = "all_gather_gemm" if variant in GEMMS.variants else "all_reduce"
-        config = gemm(variant) if op == "all_gather_gemm" else sums(variant, rows_per_flag=1)
-        case: Case = (shape if op == "all_gather_gemm" else summed), config
-        calls = {"small": [case] * 2}
-        verdicts[variant] = judge(
-            workspace, folder, op, variant, calls, planted, 1_000_000 * number, late_s=0.5
-        )
-    return verdicts
+def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
+    if variant in ("pull", "staged"):
+        case: Case = AllGatherGemm(7, 40, 264 * world, world, operands=HEAP), gemm(variant)
+    else:
+        shape = AllReduce(4, 16, world, "fp16", operands=HEAP)
+        case = shape, sums(variant, rows_per_flag=1)
+    return {"small": [case] * 2}
 
 
-HARD = {"pull": {name: MUTANTS["pull"][name] for name in ("ends before it was read",)}}
+HARDEST = {"pull": {name: MUTANTS["pull"][name] for name in ("ends before it was read",)}}
 
 
 @pytest.mark.parametrize(
     "chosen",
-    [HARD, pytest.param(MUTANTS, marks=pytest.mark.thorough)],
+    [HARDEST, pytest.param(MUTANTS, marks=pytest.mark.thorough)],
     ids=["the hardest", "all"],
 )
 def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
-    by_rank = emulated.run(
-        3, judge_all, tmp_path, chosen, operand_bytes=OPERAND_BYTES, timeout_s=900
-    )
-    for variant in chosen:
-        assert misjudged([verdicts[variant] for verdicts in by_rank], chosen[variant]) == [], (
-            variant
-        )
+    refuse(tmp_path, chosen, calls_of_a_trial, late_s=0.5, operand_bytes=OPERAND_BYTES)

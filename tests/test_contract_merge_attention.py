@@ -9,26 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contract import (
-    Call,
-    Case,
-    Mutant,
-    differing,
-    judge,
-    misjudged,
-    sampled,
-    scenarios,
-    wrong_calls,
-)
+from contract import Call, Case, Ran, differing, repeated, runs, scenarios, wrong_calls
 from mutant import Change
+from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
 
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE
 
-OP = "merge_attention"
 WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 3
@@ -68,35 +57,30 @@ def alternating(world: int) -> list[Case]:
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
-    return scenarios(workspace, cases(workspace.world), alternating(workspace.world), CALLS)
+    turns = alternating(workspace.world) * 2
+    return scenarios(workspace, repeated(cases(workspace.world), CALLS), turns, turns[::2])
 
 
-@pytest.fixture(scope="module", params=WORLDS)
-def ran(request: pytest.FixtureRequest) -> list[dict[str, list[Call]]]:
-    """What each rank of one world returned."""
-    return emulated.run(request.param, contract, timeout_s=600)
+ran = runs(contract, WORLDS)
 
 
-def test_every_call_is_right(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_call_is_right(ran: Ran) -> None:
     assert wrong_calls(ran) == []
 
 
-def test_every_variant_ran(ran: list[dict[str, list[Call]]]) -> None:
+def test_every_variant_ran(ran: Ran) -> None:
     kinds = {(call.config.variant, call.shape.output) for call in ran[0]["back to back"]}
     assert kinds == {(variant, output) for variant in SPACE.variants for output in ("heads", "all")}
     assert {call.seed for call in ran[0]["back to back"]} == {0, 1, 2}
 
 
-def test_results_repeat_to_the_bit(ran: list[dict[str, list[Call]]]) -> None:
+def test_results_repeat_to_the_bit(ran: Ran) -> None:
     """On each rank; and what every rank gets is the same on every rank."""
-    for found in ran:
-        assert differing(found) == []
+    assert differing(ran) == []
     for calls in zip(*(found["back to back"] for found in ran), strict=True):
         assert calls[0].shape.output == "heads" or len({call.bits for call in calls}) == 1
 
 
-HOLD = "__import__('contract').hold(control, rank, epoch, {})"
-SLEEP = "__import__('time').sleep"
 RANK = "__import__('torch').distributed.get_rank()"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 GENERATION = "generation_of(epoch) *"
@@ -111,51 +95,37 @@ def mutants_of_one_shot() -> dict[str, Mutant]:
     message = "message = peer(own_message, payload_bases, rank, to)"
     slow_reader: Change = (file, WAIT, f"{WAIT}; {HOLD.format(2)}")
     return {
-        "no wait": Mutant(((file, WAIT, "pass"),), "wrong"),
-        "flag before data": Mutant(
-            (
-                (file, signal, "pass"),
-                (file, message, f"{message}; {signal}; {last} and {HOLD.format(2)}"),
-            ),
-            "wrong",
+        "no wait": wrong((file, WAIT, "pass")),
+        "flag before data": wrong(
+            (file, signal, "pass"),
+            (file, message, f"{message}; {signal}; {last} and {HOLD.format(2)}"),
             calls="together",
         ),
-        "stale generation": Mutant(
-            ((file, LEFT, LEFT + OTHER.format("generation_bytes")),), "wrong"
+        "stale generation": wrong((file, LEFT, LEFT + OTHER.format("generation_bytes"))),
+        "one generation": wrong(
+            (file, GENERATION, "0 *"), control=(slow_reader,), calls="together"
         ),
-        "one generation": Mutant(
-            ((file, GENERATION, "0 *"), slow_reader),
-            "wrong",
-            control=(slow_reader,),
-            calls="together",
+        "signals the flag of the next piece": hangs(
+            (file, signal, SIGNAL.format("piece + 1")), calls="together"
         ),
-        "signals the flag of the next piece": Mutant(
-            ((file, signal, SIGNAL.format("piece + 1")),), "end", calls="together"
+        "one source missing": wrong(
+            ("merge:merge_piece", "(source < cut.WORLD)", "(source < cut.WORLD - 1)")
         ),
-        "one source missing": Mutant(
-            (("merge:merge_piece", "(source < cut.WORLD)", "(source < cut.WORLD - 1)"),), "wrong"
+        "another rank's heads": wrong(
+            ("merge:offsets", "else to * OWN + row % OWN", "else row % OWN")
         ),
-        "another rank's heads": Mutant(
-            (("merge:offsets", "else to * OWN + row % OWN", "else row % OWN"),), "wrong"
+        "NaN of an empty part is read": wrong(
+            ("merge:weighted_sum", "tl.where(known[:, None], o, 0.0)", "o"),
+            ("merge:merge_piece", "mask=known[:, None], other=0.0", "mask=there[:, None]"),
         ),
-        "NaN of an empty part is read": Mutant(
-            (("merge:weighted_sum", "tl.where(known[:, None], o, 0.0)", "o"),
-             ("merge:merge_piece", "mask=known[:, None], other=0.0", "mask=there[:, None]")),
-            "wrong",
+        "infinite weight of an empty part": wrong(("merge:weights", ' & (lse < float("inf"))', "")),
+        "base e for base 2": wrong(
+            ("merge:weights", "lse * cut.SCALE", "lse * 1.4426950408889634"), calls="base 2"
         ),
-        "infinite weight of an empty part": Mutant(
-            (("merge:weights", ' & (lse < float("inf"))', ""),), "wrong"
+        "largest weight overflows": wrong(
+            ("merge:weights", 'tl.where(top == float("-inf"), 0.0, top)[None, :]', "0.0")
         ),
-        "base e for base 2": Mutant(
-            (("merge:weights", "lse * cut.SCALE", "lse * 1.4426950408889634"),),
-            "wrong",
-            calls="base 2",
-        ),
-        "largest weight overflows": Mutant(
-            (("merge:weights", 'tl.where(top == float("-inf"), 0.0, top)[None, :]', "0.0"),),
-            "wrong",
-        ),
-    }  # fmt: skip
+    }
 
 
 def mutants_of_one_shot_ll() -> dict[str, Mutant]:
@@ -164,28 +134,22 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
     slow_reader: Change = (file, receive, f"{SLEEP}(1.0 * bool(rank == 2)); {receive}")
     late = f"{SLEEP}(2.0 * bool(to == 2) * ({RANK} == 1))"
     return {
-        "no wait": Mutant(
-            (("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)"),), "wrong"
+        "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
+        "one generation": hangs(
+            (file, GENERATION, "0 *"), control=(slow_reader,), calls="together"
         ),
-        "one generation": Mutant(
-            ((file, GENERATION, "0 *"), slow_reader),
-            "end",
-            control=(slow_reader,),
+        "stale generation": hangs(
+            (file, LEFT, LEFT + OTHER.format("MAILBOX_BYTES")), calls="together"
+        ),
+        "log-sum-exps are not waited for": wrong(
+            (file, " | missing(lse_words, wanted, epoch)", ""),
+            (file, "    store(lse_at", f"    {late}; store(lse_at"),
             calls="together",
         ),
-        "stale generation": Mutant(
-            ((file, LEFT, LEFT + OTHER.format("MAILBOX_BYTES")),), "end", calls="together"
+        "halves swapped": wrong(
+            ("pairs:paired", "rounded(low,", "rounded(high,"), calls="together"
         ),
-        "log-sum-exps are not waited for": Mutant(
-            ((file, " | missing(lse_words, wanted, epoch)", ""),
-             (file, "    store(lse_at", f"    {late}; store(lse_at")),
-            "wrong",
-            calls="together",
-        ),
-        "halves swapped": Mutant(
-            (("pairs:paired", "rounded(low,", "rounded(high,"),), "wrong", calls="together"
-        ),
-    }  # fmt: skip
+    }
 
 
 MUTANTS = {"one_shot": mutants_of_one_shot(), "one_shot_ll": mutants_of_one_shot_ll()}
@@ -204,26 +168,6 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-def judge_all(
-    workspace: Workspace, folder: Path, chosen: dict[str, dict[str, Mutant]]
-) -> dict[str, dict[str, str]]:
-    found = {}
-    for number, (variant, own) in enumerate(chosen.items()):
-        used = {"small", *(mutant.calls for mutant in own.values())}
-        calls = calls_of_a_trial(variant, workspace.world)
-        known = {name: calls[name] for name in calls if name in used}
-        found[variant] = judge(
-            workspace, folder, OP, variant, known, own, 1_000_000 * number, ("together",)
-        )
-    return found
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [sampled(MUTANTS), pytest.param(MUTANTS, marks=pytest.mark.thorough)],
-    ids=["sampled", "all"],
-)
-def test_mutants_are_refused(tmp_path: Path, chosen: dict[str, dict[str, Mutant]]) -> None:
-    verdicts = emulated.run(3, judge_all, tmp_path, chosen, timeout_s=1500)
-    for variant, own in chosen.items():
-        assert misjudged([by_rank[variant] for by_rank in verdicts], own) == [], variant
+@SAMPLED_OR_WHOLE
+def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together",), whole=whole)

@@ -24,9 +24,9 @@ from synthetic import (
     SHAPES,
     SMALL,
     WEIGHTS,
-    known,
     law,
     model,
+    possible,
     selector,
     shape,
 )
@@ -42,8 +42,6 @@ from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split
 
 EXACT = selector(model())
-STAY = st.sampled_from(LAYERS)
-BETWEEN = st.sampled_from(list(pairwise(ROWS)))
 OTHER_LAYER = st.tuples(
     st.sampled_from(range(1664, 10241, 64)), st.sampled_from(range(1792, 10241, 256))
 ).filter(lambda nk: nk not in LAYERS)
@@ -52,62 +50,55 @@ OTHER_LAYER = st.tuples(
 
 def fastest(asked: AllGatherGemm, laws: Any = LAWS) -> tuple[float, Config]:
     """By the laws, of what is possible."""
-    return min(
-        (laws[config](asked), config)
-        for config in laws
-        if SPACE.why_invalid(asked, config, CHIP) is None
-    )
+    return min((laws[config](asked), config) for config in possible(asked, laws))
+
+
+def scaled(factor: float, *configs: Config) -> dict[Config, tuple[float, ...]]:
+    """The weights, of which these configs take so many times as long."""
+    return {
+        config: tuple(factor * weight for weight in each) if config in configs else each
+        for config, each in WEIGHTS.items()
+    }
 
 
 def is_fallback(found: Selection) -> bool:
     """BSP, and nothing that could be taken for a time."""
     nothing = found.expected_us is found.bsp_us is found.interval is found.speedup is None
-    return (
-        (found.source, found.config.variant) == ("fallback", "bsp") and nothing and found.near == ()
-    )
+    named = found.source, found.config.variant, found.near
+    return named == ("fallback", "bsp", ()) and nothing
+
+
+def unanswered(found: Selector, asked: AllGatherGemm) -> Selection:
+    """The fallback, where neither rows nor a tree answer."""
+    answer = found.select(asked)
+    assert is_fallback(answer) and found.path(asked) == () and found.shortlist(asked) == ()
+    return answer
 
 
 def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
     variants = set()
     for place in SHAPES:
-        us, config = fastest(place)
+        (us, config), bsp_us = fastest(place), LAWS[BSP](place)
         found = EXACT.select(place)
-        assert (found.config, found.source, found.expected_us, found.bsp_us) == (
-            config,
-            "measured",
-            us,
-            LAWS[BSP](place),
-        )
-        assert found.near == (place.sizes_key,) and found.speedup == pytest.approx(
-            LAWS[BSP](place) / us
-        )
-        assert (
-            f"{config.variant} was measured to be {found.speedup:.2f} times as fast as BSP on "
-            "this shape" in found.reason
-        )
+        assert (found.config, found.source, found.near) == (config, "measured", (place.sizes_key,))
+        assert (found.expected_us, found.bsp_us) == (us, bsp_us)
+        assert found.speedup == pytest.approx(bsp_us / us)
+        said = f"push was measured to be {found.speedup:.2f} times as fast as BSP on this shape"
+        assert said in found.reason
         assert EXACT.path(place) == () and EXACT.leaf(place) is None
         variants.add(config)
     assert variants == {SMALL, LARGE}
 
 
 def test_a_measured_shape_where_bsp_is_the_fastest_says_so_and_names_its_form() -> None:
-    slow = WEIGHTS | {
-        config: tuple(2 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
-    }
-    found = selector(model(weights=slow)).select(SHAPES[-1])
-    assert (found.config, found.source, found.interval, found.speedup) == (
-        BSP,
-        "measured",
-        None,
-        1.0,
-    )
-    assert (
-        found.reason
-        == "no fused config was measured to be faster than BSP on this shape with confidence"
-    )
+    found = selector(model(weights=scaled(2, SMALL, LARGE))).select(SHAPES[-1])
+    assert (found.config, found.source) == (BSP, "measured")
+    assert (found.interval, found.speedup) == (None, 1.0)
+    said = "no fused config was measured to be faster than BSP on this shape with confidence"
+    assert found.reason == said
 
 
-@given(STAY, BETWEEN, st.floats(0, 1))
+@given(st.sampled_from(LAYERS), st.sampled_from(list(pairwise(ROWS))), st.floats(0, 1))
 def test_between_two_sizes_the_estimate_lies_between_their_times_and_what_wins_at_both_answers(
     layer: tuple[int, int], ends: tuple[int, int], share: float
 ) -> None:
@@ -121,16 +112,13 @@ def test_between_two_sizes_the_estimate_lies_between_their_times_and_what_wins_a
         return
     us, config = fastest(asked)
     assert found.expected_us is not None and found.source == "interpolated"
-    assert LAWS[found.config](asked) == pytest.approx(
-        us, rel=0.005
-    ) and found.expected_us == pytest.approx(us, rel=0.005)
+    assert LAWS[found.config](asked) == pytest.approx(us, rel=0.005)
+    assert found.expected_us == pytest.approx(us, rel=0.005)
     assert found.near == (below.sizes_key, above.sizes_key)
     if fastest(below)[1] == fastest(above)[1]:
         assert found.config == config
-        assert (
-            LAWS[config](below) <= found.expected_us <= LAWS[config](above)
-            and "from the sizes measured below and above" in found.reason
-        )
+        assert LAWS[config](below) <= found.expected_us <= LAWS[config](above)
+        assert "from the sizes measured below and above" in found.reason
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -138,13 +126,10 @@ def test_between_two_sizes_a_formula_that_is_off_is_corrected_by_what_it_missed_
     factor: float,
 ) -> None:
     """Twice or half as long as every formula says: answers are those of the rows."""
-    shapes, weights = (
-        SHAPES[:6],
-        {config: tuple(factor * weight for weight in each) for config, each in WEIGHTS.items()},
-    )
-    rows = model(shapes, weights)
-    found = selector(replace(rows, formulas=model(shapes).formulas)).select(shape(1000, *LAYERS[0]))
-    us = law(found.config, weights[found.config])(shape(1000, *LAYERS[0]))
+    shapes, weights, asked = SHAPES[:6], scaled(factor, *WEIGHTS), shape(1000, *LAYERS[0])
+    rows = replace(model(shapes, weights), formulas=model(shapes).formulas)
+    found = selector(rows).select(asked)
+    us = law(found.config, weights[found.config])(asked)
     assert found.source == "interpolated" and found.expected_us == pytest.approx(us, rel=0.01)
 
 
@@ -163,97 +148,62 @@ def test_an_estimate_never_leaves_the_times_beside_it_whatever_the_formulas_say(
     )
     found = selector(replace(model(shapes), known=rows, error=0.0))
     number = data.draw(st.integers(0, len(ROWS) - 2))
-    asked = found.select(
-        shape(2 * data.draw(st.integers(ROWS[number] // 2 + 1, ROWS[number + 1] // 2 - 1)))
-    )
-    of = 0 if asked.config == BSP else 1
-    assert (
-        asked.config in (BSP, SMALL, LARGE)
-        and asked.expected_us is not None
-        and asked.bsp_us is not None
-    )
-    if asked.config != LARGE:
-        assert times[of][number] <= asked.expected_us * (1 + 1e-9) and asked.expected_us <= times[
-            of
-        ][number + 1] * (1 + 1e-9)
+    half = data.draw(st.integers(ROWS[number] // 2 + 1, ROWS[number + 1] // 2 - 1))
+    answer = found.select(shape(2 * half))
+    assert answer.config in (BSP, SMALL, LARGE)
+    assert answer.expected_us is not None and answer.bsp_us is not None
+    if answer.config != LARGE:
+        below, above = times[0 if answer.config == BSP else 1][number : number + 2]
+        assert below / (1 + 1e-9) <= answer.expected_us <= above * (1 + 1e-9)
 
 
 @given(OTHER_LAYER, st.integers(4, 4096))
 def test_a_family_that_was_never_measured_is_answered_from_the_tree(
     layer: tuple[int, int], half: int
 ) -> None:
-    """With exact formulas by the fastest, or by BSP where the two are within what estimates err
-    by."""
+    """By the fastest, or by BSP where the two are within what estimates err by."""
     asked = shape(2 * half, *layer)
-    found, laws = EXACT.select(asked), LAWS
-    us, _ = fastest(asked)
-    near = (SHAPES[0].sizes_key,)
-    assert (found.source, found.near, EXACT.leaf(asked)) == (
-        "interpolated",
-        near,
-        EXACT_LEAF,
-    ) and EXACT.path(asked) == ()
-    if laws[BSP](asked) > 1.05 * us:
-        assert laws[found.config](asked) == pytest.approx(
-            us, rel=0.002
-        ) and found.expected_us == pytest.approx(us, rel=0.002)
-        assert (
-            "from measured shapes of other families" in found.reason
-            and "90 % interval" in found.reason
-        )
+    found, (us, _) = EXACT.select(asked), fastest(asked)
+    assert (found.source, found.near) == ("interpolated", (SHAPES[0].sizes_key,))
+    assert EXACT.leaf(asked) == EXACT.answerer(asked, "graph").model.root  # type: ignore[union-attr]
+    assert EXACT.path(asked) == ()
+    if LAWS[BSP](asked) > 1.05 * us:
+        assert LAWS[found.config](asked) == pytest.approx(us, rel=0.002)
+        assert found.expected_us == pytest.approx(us, rel=0.002)
+        assert "from measured shapes of other families" in found.reason
+        assert "90 % interval" in found.reason
 
 
-EXACT_LEAF = EXACT.answerer(SHAPES[0], "graph").model.root  # type: ignore[union-attr]
+OUTSIDE = ", where what was measured for dtype=bf16,shard=m,b_layout=nk,world=2 holds"
 
 
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        (
-            {"m": 2},
-            "m=2 is outside of 4 to 8192, where what was measured for "
-            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
-        ),
-        (
-            {"m": 8194},
-            "m=8194 is outside of 4 to 8192, where what was measured for "
-            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
-        ),
-        (
-            {"n": 960},
-            "n=960 is outside of 1024 to 16384, where what was measured for "
-            "dtype=bf16,shard=m,b_layout=nk,world=2 holds",
-        ),
-        ({"n": 16448}, "n=16448 is outside of 1024 to 16384, "),
+        ({"m": 2}, f"m=2 is outside of 4 to 8192{OUTSIDE}"),
+        ({"m": 8194}, f"m=8194 is outside of 4 to 8192{OUTSIDE}"),
+        ({"n": 960}, f"n=960 is outside of 1024 to 16384{OUTSIDE}"),
+        ({"n": 16448}, f"n=16448 is outside of 1024 to 16384{OUTSIDE}"),
         ({"k": 768}, "k=768 is outside of "),
         ({"k": 32768}, "k=32768 is outside of "),
-        ({"m": 10**400}, "m of more than 63 bits is outside of 4 to 8192, where "),
+        ({"m": 10**400}, f"m of more than 63 bits is outside of 4 to 8192{OUTSIDE}"),
     ],
 )
 def test_beyond_what_was_measured_the_answer_is_bsp_and_says_which_size(
     changed: dict[str, int], sentence: str
 ) -> None:
     asked = replace(shape(64, 3072, 3072), **changed)
-    found = EXACT.select(asked)
-    assert (
-        is_fallback(found)
-        and sentence in found.reason
-        and EXACT.path(asked) == ()
-        and EXACT.leaf(asked) is None
-    )
+    found = unanswered(EXACT, asked)
+    assert sentence in found.reason and EXACT.leaf(asked) is None
     assert SPACE.why_invalid(asked, found.config, CHIP) is None
-    assert EXACT.shortlist(asked) == ()
 
 
 def test_beyond_the_sizes_of_its_own_family_the_tree_answers_and_beyond_all_sizes_bsp() -> None:
     shapes = [place for place in SHAPES if (place.n, place.k) != (4096, 4096) or place.m <= 512]
     found = selector(model(shapes))
     beyond = found.select(shape(2048))
-    assert (
-        beyond.source == "interpolated"
-        and "other families" in beyond.reason
-        and found.leaf(shape(2048)) is not None
-    )
+    assert beyond.source == "interpolated" and "other families" in beyond.reason
+    assert found.leaf(shape(2048)) is not None
     assert found.select(shape(4)).source == "interpolated"  # half of the least that was measured
     assert is_fallback(found.select(shape(16384))) and is_fallback(found.select(shape(2)))
 
@@ -264,11 +214,8 @@ def test_few_families_speak_for_themselves_alone(changes: dict[str, Any]) -> Non
     assert found.select(SHAPES[0]).source == "measured"
     assert found.select(shape(64, *LAYERS[0])).source == "interpolated"
     other = found.select(shape(64, 2048, 2304))
-    assert (
-        is_fallback(other)
-        and "was measured for 1 family of shapes, and this shape is not between two shapes of one"
-        in other.reason
-    )
+    said = "was measured for 1 family of shapes, and this shape is not between two shapes of one"
+    assert is_fallback(other) and said in other.reason
     assert is_fallback(found.select(shape(4, *LAYERS[0])))
 
 
@@ -278,94 +225,70 @@ def test_few_families_speak_for_themselves_alone(changes: dict[str, Any]) -> Non
 def test_bsp_answers_unless_the_estimate_lies_above_what_such_estimates_err_by(
     asked: AllGatherGemm, field: str
 ) -> None:
-    """Each kind of estimate by its own error; the interval that is told grows with it, and holds
-    the ratio."""
+    """Each kind of estimate by its own error; the interval grows with it and holds the ratio."""
     sure, unsure = (selector(model(**{field: error})).select(asked) for error in (0.01, 1.0))
     assert sure.config == SMALL and sure.speedup is not None and sure.interval is not None
-    assert (
-        sure.interval[0] < sure.speedup < sure.interval[1]
-        and sure.interval[1] / sure.interval[0] < 1.05
-    )
-    assert (
-        unsure.config == BSP
-        and unsure.interval is None
-        and unsure.speedup == 1.0
-        and unsure.source == "interpolated"
-    )
+    assert sure.interval[0] < sure.speedup < sure.interval[1] < 1.05 * sure.interval[0]
+    assert (unsure.config, unsure.source) == (BSP, "interpolated")
+    assert (unsure.interval, unsure.speedup) == (None, 1.0)
     assert unsure.reason.startswith("push is estimated to be ")
-    assert unsure.reason.endswith(
-        "; more than 1.95 times is asked for, as such estimates err by 172% (standard deviation): "
-        "BSP"
-    ), "what decided"
+    decided = (
+        "more than 1.95 times is asked for, as such estimates err by 172% (standard deviation)"
+    )
+    assert unsure.reason.endswith(f"; {decided}: BSP")
 
 
 def test_what_is_between_two_sizes_at_one_end_only_errs_as_the_tree_does() -> None:
     """LARGE is not possible at M = 32: between 32 and 128 nothing below bounds its time."""
-    quick = WEIGHTS | {SMALL: tuple(2 * weight for weight in WEIGHTS[SMALL])}
-    asked = shape(100)
+    quick, asked = scaled(2, SMALL), shape(100)
     assert selector(model(weights=quick)).select(asked).config == LARGE
     assert selector(model(weights=quick, leaf_error=0.5)).select(asked).config == BSP
     assert selector(model(weights=quick, error=0.5)).select(asked).config == LARGE
 
 
 def test_bsp_answers_by_the_form_that_is_the_strongest_for_the_shape() -> None:
-    """A registered gather costs more for a call and less for each byte of A; below 4 MB a rule
-    forbids it."""
-    slow = {config: tuple(3 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)}
+    """A registered gather costs more a call and less a byte; a rule forbids it below 4 MB."""
+    slow = scaled(3, SMALL, LARGE)
     registered = (30.0, 0.0, 12.0, 0.1, 1.2, 0.3, 0.0)
-    weights = {BSP: WEIGHTS[BSP], REGISTERED: registered, **slow}
-    found, laws = (
-        selector(model(weights=weights)),
-        {config: law(config, each) for config, each in weights.items()},
-    )
-    forms = set()
+    weights = {BSP: slow.pop(BSP), REGISTERED: registered, **slow}
+    found = selector(model(weights=weights))
+    laws, forms = {form: law(form, weights[form]) for form in (BSP, REGISTERED)}, set()
     for layer in ((4096, 4096), (8192, 8192), (3072, 3072)):
         for m in (16, 700, 1500, 3000, 6000):
             asked = shape(m, *layer)
-            answer, us = (
-                found.select(asked),
-                fastest(asked, {form: laws[form] for form in (BSP, REGISTERED)})[0],
-            )
-            assert answer.config.variant == "bsp" and laws[answer.config](asked) == pytest.approx(
-                us, rel=0.01
-            )
+            answer, (us, _) = found.select(asked), fastest(asked, laws)
+            assert laws[answer.config](asked) == pytest.approx(us, rel=0.01)
             assert answer.expected_us == answer.bsp_us == pytest.approx(us, rel=0.01)
             forms.add(answer.config)
     assert forms == {BSP, REGISTERED}
 
 
 def test_where_nothing_is_known_the_operations_rule_names_the_form() -> None:
-    """Registered buffers from a gathered A of 4 MB on, on two ranks."""
+    """Registered buffers from a gathered A of 4 MB on; without a target the first form."""
     for m, form in ((2, BSP), (16384, REGISTERED)):
         asked = shape(m)
         assert EXACT.select(asked).config == form == SPACE.fallbacks(asked, CHIP)[0]
-        assert Selector().select(asked).config == BSP, (
-            "without a target the first form, the same on all ranks"
-        )
+        assert Selector().select(asked).config == BSP
 
 
 def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
     """LARGE by its formula everywhere, but impossible up to M = 64."""
-    quick = WEIGHTS | {LARGE: tuple(0.5 * weight for weight in WEIGHTS[LARGE])}
-    found = selector(model(weights=quick))
+    quick = model(weights=scaled(0.5, LARGE))
+    found = selector(quick)
     for layer in ((4096, 4096), (3072, 3072)):
-        assert (
-            found.select(shape(64, *layer)).config == SMALL
-            and found.select(shape(66, *layer)).config == LARGE
-        )
-    only = replace(model(weights=quick), root=Leaf((0, 2), 30, 0.02, ()))
+        assert found.select(shape(64, *layer)).config == SMALL
+        assert found.select(shape(66, *layer)).config == LARGE
+    only = replace(quick, root=Leaf((0, 2), 30, 0.02, ()))
     none = selector(only).select(shape(64, 3072, 3072))
-    assert (
-        none.config == BSP and "push would be the fastest: block_m must not exceed M" in none.reason
-    )
+    assert none.config == BSP
+    assert "push would be the fastest: block_m must not exceed M" in none.reason
 
 
 def stale(model: LayoutModel, config: Config) -> LayoutModel:
     """Its times are of another source than is installed."""
-    kernels = zip(model.configs, model.kernels, strict=True)
-    return replace(
-        model, kernels=tuple("0" * 12 if each == config else kernel for each, kernel in kernels)
-    )
+    kernels = list(model.kernels)
+    kernels[model.configs.index(config)] = "0" * 12
+    return replace(model, kernels=tuple(kernels))
 
 
 def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighbours_do() -> None:
@@ -375,115 +298,77 @@ def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighb
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"
     none = selector(stale(stale(model(), SMALL), LARGE)).select(shape(32))
-    assert (
-        none.config == BSP
-        and "all_gather_gemm/push has changed: its revision here is" in none.reason
-        and "0" * 12 in none.reason
-    )
+    assert none.config == BSP and "0" * 12 in none.reason
+    assert "all_gather_gemm/push has changed: its revision here is" in none.reason
     assert selector(stale(model(), SMALL), check_source=False).select(shape(32)).config == SMALL
     assert list(found.disabled()) == [f"{OP}/push"] and EXACT.disabled() == {}
 
 
+KINDS = shape(32), shape(20), shape(32, 3072, 3072)
+"""Shapes that are measured, between two sizes, and of another family."""
+
+
 def test_on_another_machine_all_that_is_fused_is_bsp() -> None:
-    content = {
-        "target": "h200x2",
-        "arch": "sm_90",
-        "op": OP,
-        "build": {"triton": "3.6.0"},
-        "modelled": False,
-    }
+    build = {"triton": "3.6.0"}
+    content = dict(target="h200x2", arch="sm_90", op=OP, build=build, modelled=False)
     artifact = replace(EXACT.artifacts[OP], document=content)
     for target, config in (("h200x2", SMALL), ("h200x4", BSP)):
-        found = Selector(
-            artifact, machine=Machine(target, "sm_90", {"triton": "3.6.1"}), check_source=True
-        )
-        assert {
-            found.select(asked).config for asked in (shape(32), shape(20), shape(32, 3072, 3072))
-        } == {config}
+        machine = Machine(target, "sm_90", {"triton": "3.6.1"})
+        found = Selector(artifact, machine=machine, check_source=True)
+        assert {found.select(asked).config for asked in KINDS} == {config}
 
 
 def test_modes_never_mix() -> None:
     """In eager mode all that is fused is faster still; what is captured knows nothing of it."""
-    slow = WEIGHTS | {
-        config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
-    }
-    both = selector(model(weights=slow), model(mode="eager"))
-    for asked in (shape(32), shape(20), shape(32, 3072, 3072)):
-        assert (both.select(asked, "graph").config, both.select(asked, "eager").config) == (
-            BSP,
-            SMALL,
-        )
-        assert both.shortlist(asked, "eager")[0] == SMALL
-    assert (
-        EXACT.select(shape(32), "eager").reason
-        == "mode 'eager' was never measured for all_gather_gemm on h200x2; only graph"
-    )
-    assert (
-        is_fallback(EXACT.select(shape(32), "eager")) and EXACT.shortlist(shape(32), "eager") == ()
-    )
+    both = selector(model(weights=scaled(4, SMALL, LARGE)), model(mode="eager"))
+    for asked in KINDS:
+        assert both.select(asked, "graph").config == BSP
+        assert both.select(asked, "eager").config == both.shortlist(asked, "eager")[0] == SMALL
+    found = EXACT.select(shape(32), "eager")
+    assert is_fallback(found) and EXACT.shortlist(shape(32), "eager") == ()
+    assert found.reason == f"mode 'eager' was never measured for {OP} on h200x2; only graph"
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        ("fp16", "m", "nk", 2),
-        ("bf16", "k", "nk", 2),
-        ("bf16", "m", "kn", 2),
-        ("bf16", "m", "nk", 4),
-    ],
-    ids=["dtype", "shard", "b", "world"],
-)
-def test_no_layout_is_answered_by_the_rows_of_another(layout: tuple[Any, ...]) -> None:
-    asked = shape(32, layout=layout)
-    found = EXACT.select(asked)
-    assert is_fallback(found) and EXACT.path(asked) == () and EXACT.shortlist(asked) == ()
-    said = f"dtype={layout[0]},shard={layout[1]},b_layout={layout[2]},world={layout[3]}"
-    assert (
-        found.reason == f"{said} was never measured for all_gather_gemm on h200x2; only "
-        "dtype=bf16,shard=m,b_layout=nk,world=2"
+@pytest.mark.parametrize("layout", ["fp16 m nk 2", "bf16 k nk 2", "bf16 m kn 2", "bf16 m nk 4"])
+def test_no_layout_is_answered_by_the_rows_of_another(layout: str) -> None:
+    found = unanswered(EXACT, shape(32, layout=layout.split()))
+    said = "dtype={},shard={},b_layout={},world={}"
+    assert found.reason == (
+        f"{said.format(*layout.split())} was never measured for all_gather_gemm on h200x2; "
+        f"only {said.format(*ENGINE)}"
     )
 
 
 def test_two_layouts_each_answer_by_their_own_rows() -> None:
-    slow = WEIGHTS | {
-        config: tuple(4 * weight for weight in WEIGHTS[config]) for config in (SMALL, LARGE)
-    }
-    other = ("fp16", "m", "nk", 2)
-    both = selector(model(), model([replace(place, dtype="fp16") for place in SHAPES], slow))
+    halves = [replace(place, dtype="fp16") for place in SHAPES]
+    both = selector(model(), model(halves, scaled(4, SMALL, LARGE)))
     assert both.answerer(shape(32), "graph").model.layout == ENGINE  # type: ignore[union-attr]
     for m in (32, 20):
-        assert (both.select(shape(m)).config, both.select(shape(m, layout=other)).config) == (
-            SMALL,
-            BSP,
-        )
+        assert both.select(shape(m)).config == SMALL
+        assert both.select(replace(shape(m), dtype="fp16")).config == BSP
 
 
 @pytest.mark.parametrize("m", [32, 20])
 def test_modelled_times_name_a_fused_config_only_past_the_models_error(m: int) -> None:
     for factor, served in ((1.0, SMALL), (MODEL_ERROR, BSP)):
-        weights = WEIGHTS | {SMALL: tuple(factor * weight for weight in WEIGHTS[SMALL])}
-        asked = shape(m, 3072, 3072)
-        found = selector(model(weights=weights), bench="model", allow_modelled=True).select(asked)
-        assert (found.config, found.source) == (
-            served,
-            "modelled",
-        ) and "measured to be" not in found.reason
+        made = model(weights=scaled(factor, SMALL))
+        modelled = selector(made, bench="model", allow_modelled=True)
+        found = modelled.select(shape(m, 3072, 3072))
+        assert (found.config, found.source) == (served, "modelled")
+        assert "measured to be" not in found.reason
         assert "times after the discount of 1.44 on modelled speed-ups" in found.reason
     assert found.reason.endswith("0.88 times after the discount of 1.44 on modelled speed-ups: BSP")
     refused = selector(model(), bench="model").select(shape(m))
-    assert (
-        is_fallback(refused)
-        and "modelled, not measured; load it with allow_modelled=True" in refused.reason
-    )
+    assert is_fallback(refused)
+    assert "modelled, not measured; load it with allow_modelled=True" in refused.reason
 
 
 def test_each_leaf_of_the_tree_chooses_among_its_own() -> None:
-    root = Split(
-        "m",
-        100.0,
+    leaves = (
         Leaf((0, 1), 15, 0.02, ((8, 2048, 2048),)),
         Leaf((0, 2), 15, 0.02, ((512, 2048, 2048),)),
     )
+    root = Split("m", 100.0, *leaves)
     found = selector(replace(model(), root=root))
     below, above = shape(100, 3072, 3072), shape(102, 3072, 3072)
     assert found.path(below) == ("m = 100 <= 100",) and found.path(above) == ("m = 102 > 100",)
@@ -498,28 +383,18 @@ def test_a_speed_up_outside_of_its_interval_is_not_told() -> None:
     place = next(number for number, known in enumerate(made.known) if known.interval is not None)
     known = replace(made.known[place], interval=(1.64, 2.07))
     times = tuple((number, 50.0 if number == known.best else 200.0) for number, _ in known.times_us)
-    apart, shared = (
-        selector(replace(made, known=(*made.known[:place], each, *made.known[place + 1 :]))).select(
-            SHAPES[place]
-        )
-        for each in (
-            replace(known, times_us=times),
-            replace(known, times_us=tuple((n, us / 2 if us > 50 else us) for n, us in times)),
-        )
-    )
-    assert (
-        apart.source == shared.source == "measured"
-        and apart.expected_us == shared.expected_us == 50.0
-    )
+
+    def answer(times_us: tuple[tuple[int, float], ...]) -> Selection:
+        rows = list(made.known)
+        rows[place] = replace(known, times_us=times_us)
+        return selector(replace(made, known=tuple(rows))).select(SHAPES[place])
+
+    apart = answer(times)
+    shared = answer(tuple((number, min(us, 100.0)) for number, us in times))
+    assert apart.source == shared.source == "measured"
+    assert apart.expected_us == shared.expected_us == 50.0
     assert apart.bsp_us is apart.speedup is None and apart.interval == (1.64, 2.07)
-    assert (
-        apart.reason
-        == "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
+    assert apart.reason == (
+        "push was measured to be 1.64 to 2.07 times as fast as BSP on this shape (95 % interval)"
     )
     assert shared.speedup == 2.0 and "2.00 times as fast" in shared.reason
-
-
-def test_known_is_what_the_rows_are() -> None:
-    """The made-up rows of this file name what is the fastest by their laws."""
-    for place in SHAPES:
-        assert tuple(WEIGHTS)[known(place, tuple(WEIGHTS)).best] == fastest(place)[1]

@@ -30,6 +30,7 @@ from assembly import (
     narrow,
     proxy_faults,
     signal_faults,
+    ttgir,
     wait_faults,
 )
 from mutant import Change, mutant, rebuilt
@@ -43,9 +44,10 @@ from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.runtime.compile import KernelSource, gpu_target
+from tftune.kernels.runtime.compile import KernelSource
 
-ALL = ("gfx942", "gfx950", "sm_90")
+CDNA = ("gfx942", "gfx950")
+ALL = (*CDNA, "sm_90")
 ARCHES = ("gfx942", pytest.param("gfx950", marks=pytest.mark.thorough), "sm_90")
 FUSED = ("pull", "staged", "push")
 """Those whose kernels signal, too; `push_ce` waits only."""
@@ -70,12 +72,20 @@ def consume(data, result, control, epoch):
     tl.store(result + offsets, tl.load(data + offsets))
 
 
+def backend(arch: str) -> str:
+    return "hip" if is_hip(arch) else "cuda"
+
+
 def default_source(variant: str, size: str, arch: str) -> KernelSource:
     chip = MI300X if is_hip(arch) else H200
-    config = next(
-        config for config in SPACE.defaults(SHAPES[size], chip) if config.variant == variant
-    )
-    return source(SHAPES[size], SPACE.complete(config), "hip" if is_hip(arch) else "cuda")
+    config = next(c for c in SPACE.defaults(SHAPES[size], chip) if c.variant == variant)
+    return source(SHAPES[size], SPACE.complete(config), backend(arch))
+
+
+def changed_push(folder: Path, arch: str, change: Change) -> Assembly:
+    """The default push, after a change to its sources."""
+    kernel = mutant(folder, "push", (change,))
+    return assemble(replace(default_source("push", "small", arch), kernel=kernel), arch)
 
 
 @cache
@@ -85,13 +95,9 @@ def default(variant: str, size: str, arch: str) -> Assembly:
 
 @pytest.mark.parametrize("arch", ALL)
 def test_signal_releases_at_system_scope(arch: str) -> None:
-    constants = {"ARCH": "hip" if is_hip(arch) else "cuda"}
-    code = assemble(
-        KernelSource(
-            publish, {"data": "*i32", "control": "i64", "epoch": "i32"}, constants, ("data",), {}
-        ),
-        arch,
-    )
+    types = {"data": "*i32", "control": "i64", "epoch": "i32"}
+    kernel = KernelSource(publish, types, {"ARCH": backend(arch)}, ("data",), {})
+    code = assemble(kernel, arch)
     assert signal_faults(code, is_hip(arch)) == []
 
 
@@ -115,20 +121,9 @@ def test_what_waits_for_copies_keeps_the_order(arch: str) -> None:
     """push_ce's kernel, what meets before an epoch is skipped, and what waits for a chunk before
     the library's GEMM."""
     assert wait_faults(default("push_ce", "large", arch), is_hip(arch)) == []
-    assert (
-        early_loads(default_source("push_ce", "large", arch).compile(gpu_target(arch)).asm["ttgir"])
-        == []
-    )
-    start_types = {
-        "control": "i64",
-        "control_bases": "*i64",
-        "staged": "i64",
-        "parity": "i32",
-        "rank": "i32",
-    }
-    start = KernelSource(
-        copy_engine.start, start_types, {"WORLD": 4}, ("control",), {"num_warps": 1}
-    )
+    assert early_loads(ttgir(default_source("push_ce", "large", arch), arch)) == []
+    types = dict(control="i64", control_bases="*i64", staged="i64", parity="i32", rank="i32")
+    start = KernelSource(copy_engine.start, types, {"WORLD": 4}, ("control",), {"num_warps": 1})
     for kernel in (start, arrive_source(copy_engine.arrive)):
         assert wait_faults(assemble(kernel, arch), is_hip(arch)) == []
 
@@ -161,24 +156,18 @@ def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: st
 def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
     lines = [line_of(SHARDS, "tl.store(to_ptrs")]
-    if (
-        "a_desc" not in default_source(variant, size, arch).types
-    ):  # a descriptor's load is one instruction for the whole tile
+    # A descriptor's load is one instruction for the whole tile.
+    if "a_desc" not in default_source(variant, size, arch).types:
         lines.append(line_of(GEMM, LOADS_OF_A[0]))
     assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
 
 
 def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
-    change = (
-        "shards",
-        "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result",
-        "return result",
-    )
+    aligned = "return tl.multiple_of(result, 16) if COLUMNS % 8 == 0 else result"
+    change = ("shards", aligned, "return result")
     for arch in ARCHES[::2]:
-        kernel = replace(
-            default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
-        )
-        assert narrow(assemble(kernel, arch), is_hip(arch), line_of(SHARDS, "tl.store(to_ptrs"))
+        code = changed_push(tmp_path, arch, change)
+        assert narrow(code, is_hip(arch), line_of(SHARDS, "tl.store(to_ptrs"))
 
 
 ONE_STEP = Config(
@@ -191,18 +180,14 @@ the wait."""
 def one_step(variant: str, arch: str) -> KernelSource:
     loads = {"loads": "descriptor"} if variant != "pull" and not is_hip(arch) else {}
     config = SPACE.complete(Config.from_dict(ONE_STEP.to_dict() | {"variant": variant} | loads))
-    return source(AllGatherGemm(256, 3584, 512, 8), config, "hip" if is_hip(arch) else "cuda")
+    return source(AllGatherGemm(256, 3584, 512, 8), config, backend(arch))
 
 
 @pytest.mark.parametrize("variant", FUSED)
 @pytest.mark.parametrize("arch", ARCHES)
 def test_no_load_passes_its_wait(arch: str, variant: str) -> None:
     kernels = [one_step(variant, arch), *(default_source(variant, size, arch) for size in SHAPES)]
-    assert [early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"]) for kernel in kernels] == [
-        [],
-        [],
-        [],
-    ]
+    assert [early_loads(ttgir(kernel, arch)) for kernel in kernels] == [[], [], []]
 
 
 @pytest.mark.parametrize("variant", ["staged", "push"])
@@ -218,7 +203,7 @@ def test_a_load_that_passes_its_wait_is_seen(tmp_path: Path, arch: str) -> None:
     )
     change = ("gemm", "    step = part\n", f"    {early}\n    step = part\n")
     kernel = replace(one_step("pull", arch), kernel=mutant(tmp_path, "pull", (change,)))
-    assert early_loads(kernel.compile(gpu_target(arch)).asm["ttgir"])
+    assert early_loads(ttgir(kernel, arch))
 
 
 Faults = Callable[[Assembly, bool], list[str]]
@@ -229,51 +214,40 @@ PUBLISH, RELEASED, ACQUIRE = (
 )
 POLL = f"tl.atomic_add(flags, 0, mask=wanted, {ACQUIRE})"
 DRAIN = '"s_waitcnt vmcnt(0)\\nbuffer_wbl2 sc0 sc1\\ns_waitcnt vmcnt(0)\\n'
-MUTANTS: dict[str, tuple[Change, Faults, tuple[str, ...]]] = {
+WEAK_RELEASE = 'sem="release", scope="gpu"'
+WEAK_ACQUIRE = 'sem="acquire", scope="gpu"'
+MUTANTS: dict[str, tuple[str, str, str, Faults, tuple[str, ...]]] = {
     "release for one GPU": (
-        ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="release", scope="gpu"'),
-        signal_faults,
-        ALL,
+        "symmetric", PUBLISH + RELEASED, PUBLISH + WEAK_RELEASE, signal_faults, ALL,
     ),
     "no release": (
-        ("symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"'),
-        signal_faults,
-        ALL,
+        "symmetric", PUBLISH + RELEASED, PUBLISH + 'sem="relaxed", scope="sys"', signal_faults, ALL,
     ),
-    "acquire for one GPU": (("gemm", ACQUIRE, 'sem="acquire", scope="gpu"'), wait_faults, ALL),
+    "acquire for one GPU": ("gemm", ACQUIRE, WEAK_ACQUIRE, wait_faults, ALL),
     "volatile poll": (
-        ("gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)"),
-        wait_faults,
-        ALL,
+        "gemm", POLL, "tl.load(flags, mask=wanted, other=0, volatile=True)", wait_faults, ALL,
     ),
     "no fence for descriptors": (
-        ("gemm", "see_arrivals(epoch, ARCH)", "pass"),
-        proxy_faults,
-        ("sm_90",),
+        "gemm", "see_arrivals(epoch, ARCH)", "pass", proxy_faults, ("sm_90",),
     ),
-    "waves not drained": (("symmetric", DRAIN, '"'), signal_faults, ("gfx942", "gfx950")),
+    "waves not drained": ("symmetric", DRAIN, '"', signal_faults, CDNA),
     "write-back not awaited": (
-        ("symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n'),
-        signal_faults,
-        ("gfx942", "gfx950"),
+        "symmetric", DRAIN, '"s_waitcnt vmcnt(0)\\n', signal_faults, CDNA,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("name", "arch"),
     [
         pytest.param(name, arch, marks=[pytest.mark.thorough] if arch == "gfx950" else [])
-        for name, (_, _, arches) in MUTANTS.items()
+        for name, (*_, arches) in MUTANTS.items()
         for arch in arches
     ],
 )
 def test_mutants_are_refused(tmp_path: Path, name: str, arch: str) -> None:
-    change, faults, _ = MUTANTS[name]
-    kernel = replace(
-        default_source("push", "small", arch), kernel=mutant(tmp_path, "push", (change,))
-    )
-    assert faults(assemble(kernel, arch), is_hip(arch)) != []
+    *change, faults, _ = MUTANTS[name]
+    assert faults(changed_push(tmp_path, arch, tuple(change)), is_hip(arch)) != []
 
 
 DECODE = FlashDecode(1, 64, 8, 128, 8192, 8)
@@ -293,75 +267,47 @@ def decode_source(
 ) -> KernelSource:
     """One of the kernels of a variant's default config, or the same after a change to its
     sources."""
-    chip, host = MI300X if is_hip(arch) else H200, operation(DECODE.op).module("host")
-    config = next(
-        config
-        for config in operation(DECODE.op).space.defaults(DECODE, chip)
-        if config.variant == variant
-    )
-    number, found = next(
-        (number, source)
-        for number, source in enumerate(host.kernel_sources(DECODE, config, chip))
-        if source.kernel.fn.__name__ == kernel
-    )  # fmt: skip
+    chip, op = MI300X if is_hip(arch) else H200, operation(DECODE.op)
+    config = next(c for c in op.space.defaults(DECODE, chip) if c.variant == variant)
+    sources = op.module("host").kernel_sources(DECODE, config, chip)
+    number = [source.kernel.fn.__name__ for source in sources].index(kernel)
     if change is None or folder is None:
-        return found
-    return replace(
-        found,
-        kernel=mutant(folder, variant, (change,), DECODE.op)(config["kv_splits"])[number].kernel,
-    )
+        return sources[number]
+    launches = mutant(folder, variant, (change,), DECODE.op)(config["kv_splits"])
+    return replace(sources[number], kernel=launches[number].kernel)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_decode_keeps_the_order(arch: str) -> None:
-    for variant, kernel in SIGNALS.items():
-        assert (
-            signal_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == []
-        ), variant
-    for variant, kernel in WAITS.items():
-        assert (
-            wait_faults(assemble(decode_source(variant, kernel, arch), arch), is_hip(arch)) == []
-        ), variant
+    for faults, kernels in ((signal_faults, SIGNALS), (wait_faults, WAITS)):
+        for variant, kernel in kernels.items():
+            code = assemble(decode_source(variant, kernel, arch), arch)
+            assert faults(code, is_hip(arch)) == [], variant
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -> None:
     kernel = decode_source("persistent", "decode", arch)
-    lines = [
-        line_of(ATTENTION, text)
-        for text in ("k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask=")
-    ]
+    texts = "k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask="
+    lines = (line_of(ATTENTION, text) for text in texts)
     assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
-    merge = decode_source("fused_heads", "merge", arch).compile(gpu_target(arch)).asm["ttgir"]
+    merge = ttgir(decode_source("fused_heads", "merge", arch), arch)
     assert early_loads(merge, ATTENTION, ("partial = tl.load(o_ptrs",)) == []
 
 
-DECODE_MUTANTS: dict[str, tuple[Change, Faults, tuple[str, str]]] = {
-    "release for one GPU": (
-        ("attention", RELEASED, 'sem="release", scope="gpu"'),
-        signal_faults,
-        ("persistent", "decode"),
-    ),
-    "acquire for one GPU": (
-        ("attention", ACQUIRE, 'sem="acquire", scope="gpu"'),
-        wait_faults,
-        ("persistent", "decode"),
-    ),
+DECODE_MUTANTS: dict[str, tuple[str, str, Faults]] = {
+    "release for one GPU": (RELEASED, WEAK_RELEASE, signal_faults),
+    "acquire for one GPU": (ACQUIRE, WEAK_ACQUIRE, wait_faults),
     "signals before the stores": (
-        ("attention", "    drain(epoch, peers.ARCH)\n    values", "    values"),
-        signal_faults,
-        ("persistent", "decode"),
+        "    drain(epoch, peers.ARCH)\n    values", "    values", signal_faults,
     ),
-}
+}  # fmt: skip
+"""Of `persistent`, in attention.py."""
 
 
 @pytest.mark.parametrize("name", DECODE_MUTANTS)
 def test_mutants_of_a_decode_are_refused(tmp_path: Path, name: str) -> None:
-    change, faults, (variant, kernel) = DECODE_MUTANTS[name]
+    old, new, faults = DECODE_MUTANTS[name]
     for arch in ARCHES[::2]:
-        assert (
-            faults(
-                assemble(decode_source(variant, kernel, arch, tmp_path, change), arch), is_hip(arch)
-            )
-            != []
-        ), arch
+        kernel = decode_source("persistent", "decode", arch, tmp_path, ("attention", old, new))
+        assert faults(assemble(kernel, arch), is_hip(arch)) != [], arch

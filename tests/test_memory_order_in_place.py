@@ -21,6 +21,7 @@ from assembly import (
     line_of,
     narrow,
     signal_faults,
+    ttgir,
     wait_faults,
 )
 from test_memory_order_counters import acquired, additions, behind_a_barrier, released
@@ -31,7 +32,7 @@ from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.device.in_place import count_reader, finish_read
-from tftune.kernels.runtime.compile import KernelSource, gpu_target
+from tftune.kernels.runtime.compile import KernelSource
 
 ARCHES = ("gfx942", "sm_90")
 GEMMS = AllGatherGemm(4096, 3584, 8192, 8, "bf16", "m", "nk", operands="heap")
@@ -93,6 +94,5 @@ def test_nothing_is_read_before_it_was_offered(arch: str, shape: Shape) -> None:
             kernel = source(shape, variant, arch)
             code, hip = assemble(kernel, arch), is_hip(arch)
             assert signal_faults(code, hip) + wait_faults(code, hip) == [], variant
-            text = kernel.compile(gpu_target(arch)).asm["ttgir"]
-            assert early_loads(text, file, lines) == [], variant
+            assert early_loads(ttgir(kernel, arch), file, lines) == [], variant
             assert narrow(code, hip, *(line_of(file, text) for text in lines)) == [], variant

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Tftune
 from contract import Call, scenario, wrong_calls
 from draws import draw
 from push_artifact import push_everywhere
 
-from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -85,15 +85,14 @@ def test_every_fused_variant_compiles(variant: str, chip: Chip) -> None:
     """Where peers are counted, their number is zero here."""
     for shard, order in (("k", "chunk"), ("m", "chunk"), ("k", "group"), ("m", "column")):
         shape = AllGatherGemm(256, 512, 1024, 1, shard=shard)
-        knobs = dict(block_m=64, block_n=64, num_warps=4, num_stages=3, rows_per_flag=64)
+        knobs: dict[str, Any] = dict(
+            block_m=64, block_n=64, num_warps=4, num_stages=3, rows_per_flag=64
+        )
         if variant != "push_ce":
             knobs |= dict(k_per_flag=256)
-        orders = (
-            {}
-            if variant == "push_ce" or (variant, order) == ("pull", "group")
-            else {"order": order}
-        )
-        config = SPACE.complete(Config(variant, **knobs, **orders))
+            if (variant, order) != ("pull", "group"):
+                knobs |= {"order": order}
+        config = SPACE.complete(Config(variant, **knobs))
         assert SPACE.why_invalid(shape, config) is None
         (source,) = operation(OP).module("host").kernel_sources(shape, config, chip)
         assert source.compile(gpu_target(chip.arch)).asm
@@ -122,12 +121,8 @@ def test_the_gemm_alone_is_bsp() -> None:
             prepare(shape, Config("bsp", form=form), workspace)(a, b, results[-1])
         weights = b.t() if shape.b_layout == "nk" else b
         assert all(torch.equal(result, torch.matmul(a, weights)) for result in results)
-    assert "NCCL alone registers" in (
-        SPACE.why_invalid(
-            AllGatherGemm(8192, 512, 8192, 1), Config("bsp", form="gather_registered"), H200
-        )
-        or ""
-    )
+    registered = AllGatherGemm(8192, 512, 8192, 1), Config("bsp", form="gather_registered")
+    assert "NCCL alone registers" in (SPACE.why_invalid(*registered, H200) or "")
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X], ids=lambda chip: chip.name)
@@ -139,11 +134,8 @@ def test_the_model_has_nothing_to_exchange(chip: Chip) -> None:
                 for config in islice(SPACE.configs(shape, chip, (variant,)), 0, 2000, 97):
                     assert 0 < predict(shape, config, "graph", chip) < math.inf
         bsp = Config("bsp", form="gather")
-        gathered = min(
-            predict(eight, form, "graph", chip)
-            for form in SPACE.defaults(eight, chip)
-            if form.variant == "bsp"
-        )
+        forms = [form for form in SPACE.defaults(eight, chip) if form.variant == "bsp"]
+        gathered = min(predict(eight, form, "graph", chip) for form in forms)
         assert predict(one, bsp, "graph", chip) < gathered
 
 
@@ -187,43 +179,28 @@ def node() -> Iterator[None]:
         yield
 
 
-def run(line: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(line.split())
-    return int(ended.value.code or 0)
-
-
 @pytest.mark.thorough
-def test_one_gpu_goes_the_whole_way(
-    node: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_gpu_goes_the_whole_way(node: None, tmp_path: Path, tftune: Tftune) -> None:
     """search, train, export, select, verify, doctor, and the commands of tune."""
-    monkeypatch.chdir(tmp_path)
     shapes = ";".join(f"m={m},n=40,k=64,world=1,shard=m" for m in (7, 16, 33))
-    searched = f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4"
-    assert run(searched) == 0
+    options = "--mode graph --effort quick --variant push --pool 4"
+    assert tftune(f"search {OP} --shapes {shapes} {options}").code == 0
     with Store.open(tmp_path / "tftune.db", write=False) as store:
         rows = store.trials()
-    assert {row.shape.to_dict()["world"] for row in rows} == {1} and {
-        row.target for row in rows
-    } == {"h100x1"}
-    assert run(f"train {OP}") == run(f"export {OP} --out a.json") == 0
-    capsys.readouterr()
-    assert run(f"select {OP} m=16,n=40,k=64,world=1,shard=m --artifact a.json --json") == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert (answer["target"], answer["source"]) == ("h100x1", "measured")
+    assert {(row.shape.to_dict()["world"], row.target) for row in rows} == {(1, "h100x1")}
+    assert tftune(f"train {OP}").code == tftune(f"export {OP} --out a.json").code == 0
+    ran = tftune(f"select {OP} m=16,n=40,k=64,world=1,shard=m --artifact a.json --json")
+    answer = json.loads(ran.out)
+    assert (ran.code, answer["target"], answer["source"]) == (0, "h100x1", "measured")
     push_everywhere(Path("a.json"), Path("push.json"), AllGatherGemm(33, 40, 64, 1, shard="m"))
-    assert run(f"verify {OP} --artifact push.json --leaves 1") == 1  # it ran, and was right
-    assert "slower than BSP" in capsys.readouterr().out
-    assert run("doctor") == 0 and "target: h100x1" in capsys.readouterr().out
-    assert (
-        run("tune --show h100x1") == 0
-        and "calibrate --out h100x1.chip.json" in capsys.readouterr().out
-    )
-    assert (
-        run("calibrate --gpus 2") == 2
-        and "--gpus 2 is more than the 1 GPUs" in capsys.readouterr().err
-    )
+    ran = tftune(f"verify {OP} --artifact push.json --leaves 1")
+    assert ran.code == 1 and "slower than BSP" in ran.out  # it ran, and was right
+    ran = tftune("doctor")
+    assert ran.code == 0 and "target: h100x1" in ran.out
+    ran = tftune("tune --show h100x1")
+    assert ran.code == 0 and "calibrate --out h100x1.chip.json" in ran.out
+    ran = tftune("calibrate --gpus 2")
+    assert ran.code == 2 and "--gpus 2 is more than the 1 GPUs" in ran.err
 
 
 def called(workspace: Workspace) -> list[float]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command_line import Tftune
 
-from tftune.cli import app as cli
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import H200, MI300X, Chip
@@ -90,12 +90,11 @@ def test_errors_name_both_numbers() -> None:
         run(SHAPE, "pull", default(SHAPE, H200, "push"), "graph", H200, TWO)
 
 
-def test_every_line_says_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_line_says_simulated(tftune: Tftune) -> None:
     words = "study nodes all_gather_gemm --nodes 2 --shapes paper:m=16+2048 --skew 0+5 --seeds 20"
-    with pytest.raises(SystemExit) as done:
-        cli.main(words.split())
-    lines = capsys.readouterr().out.splitlines()
-    assert not done.value.code and len(lines) == 2 + 4 * (2 + 3 * 3) + 4
+    ran = tftune(words)
+    lines = ran.out.splitlines()
+    assert ran.code == 0 and len(lines) == 2 + 4 * (2 + 3 * 3) + 4
     assert all(line.startswith("simulated") for line in lines)
 
 

@@ -1,5 +1,4 @@
-"""Taxes: arms as values, their statistics on made times, arms on emulated ranks, rows and the
-command."""
+"""Taxes: statistics on made times, rows, the command and figures."""
 
 from __future__ import annotations
 
@@ -9,33 +8,34 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from runpy import run_path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from command_line import Ran, Tftune, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftune.cli import app as cli
 from tftune.db.evidence import counting
 from tftune.db.row_files import read_rows
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, STAGES, Measurement, Trial
-from tftune.kernels.comm import emulated
-from tftune.kernels.core.chips import H200, MI300X
+from tftune.kernels.core.chips import H200
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, CLOCKED, FACTORS, FUSED, WAITS, Arm, Gap, arms, cube
+from tftune.kernels.core.taxes import BSP, CLOCKED, FUSED, Arm, Gap, arms
 from tftune.models.dataset import load
 from tftune.report import figures
+from tftune.studies.taxes import bench as taxes
 from tftune.studies.taxes.figure import Waterfall, section
 from tftune.studies.taxes.job import case_of, measured, stored
 from tftune.studies.taxes.rows import Case, splits
-from tftune.studies.taxes.split import interaction, modelled, shapley, slope, split
+from tftune.studies.taxes.split import interaction, shapley, split
+from tftune.tuner.bench.sandbox import Broken
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target.parse("h200x2")
@@ -48,7 +48,8 @@ OPS = tuple(SIZES)
 GAP = Gap(kernels=2, trips=1.25, peers=1)
 STEPS = ("transpose", "gather", "gemm")
 KERNEL_US, TRIP_US, WAIT_US, FUSED_US = 1.5, 4.0, 7.0, 30.0
-SUM_US = 2 * KERNEL_US + 1.25 * TRIP_US + WAIT_US
+PAID_US = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
+SUM_US = sum(PAID_US.values())
 
 
 def case(op: str, world: int = 2) -> Case:
@@ -75,111 +76,29 @@ def made(gap: Gap = GAP, rounds: int = 41, noise: float = 0.0, **more: float) ->
     return {arm: [additive(arm, **more) + us for us in common] for arm in arms(gap, STEPS, False)}
 
 
-# Arms.
-
-
-def test_an_arm_reads_back_and_is_written_in_one_way() -> None:
-    every = arms(GAP, STEPS, clocks=True)
-    assert [Arm.parse(str(arm)) for arm in every] == list(every) and len(set(every)) == len(every)
-    assert every[:2] == (BSP, FUSED) and CLOCKED in every and CLOCKED not in arms(GAP, STEPS, False)
-    for text in ("fused,late=20,kernels=1", "fused,kernels=0", "fused,kernels=01", "push", ""):
-        with pytest.raises(ValueError, match=r"is written|not of"):
-            Arm.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("arm", "words"),
-    [
-        (dict(base="fused", waits="never"), "not one of tile, all, clocked"),
-        (dict(base="bsp", waits="all"), "no kernel of ours"),
-        (dict(base="fused", without="gemm"), "only BSP"),
-        (dict(base="fused", trips=1.0), "need a kernel"),
-        (dict(base="fused", kernels=-1), "cannot be negative"),
-        (dict(base="fused", kernels=1, trips=float("nan")), "cannot be negative"),
-    ],
-)
-def test_an_arm_that_cannot_be_is_refused(arm: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        Arm(**arm)
-
-
-def test_of_the_cube_no_factor_but_launch_adds_a_kernel() -> None:
-    corners = cube(GAP)
-    assert len(corners) == 8 and {len(paid) for paid in corners} == {0, 1, 2, 3}
-    for paid, arm in corners.items():
-        assert arm.kernels == (3 if "launch" in paid else 1)
-        assert (arm.trips == 1.25) == ("memory" in paid)
-        assert (arm.waits == "all") == ("wait" in paid)
-
-
-def test_one_rank_has_no_arm_that_waits_or_is_late() -> None:
-    for op in OPS:
-        alone = case(op, world=1)
-        found = alone.arms(clocks=True)["graph"]
-        assert not alone.gap.peers and "wait" not in alone.gap.factors
-        assert all(arm.waits == "tile" and arm.late < 0 for arm in found)
-        most = Arm("fused", kernels=1, trips=alone.gap.trips_added[-1])
-        assert Arm("fused", kernels=4) in found and most in found
-
-
-def test_a_slope_is_of_as_many_bytes_as_bsp_moves_more() -> None:
-    for trips in (0.125, 1.25, 17.0, 1 / 3):
-        added = Gap(kernels=1, trips=round(trips, 3), peers=1).trips_added
-        assert added[0] == 0 and added[2] == pytest.approx(trips, abs=1e-3)
-        assert added[4] == pytest.approx(2 * trips, abs=2e-3)
-        for each in added:  # as a row spells it
-            arm = Arm("fused", kernels=1, trips=each)
-            assert Arm.parse(str(arm)) == arm
-    assert Gap(kernels=0, trips=0.0, peers=0).trips_added == (0, 1, 2, 3, 4)
-
-
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("world", [1, 2, 8])
-def test_the_kernels_counted_are_those_that_are_compiled(op: str, world: int) -> None:
-    """A library's call counts as one; all others are kernel sources of the host."""
-    known, module = operation(op), operation(op).module("taxes")
-    for shape in known.named_set(known.main_set, world)[:4]:
-        form = known.space.fallbacks(shape, H200)[0]
-        library = {"gather", "gemm", "copy", "transpose", "reduce", "collective"}
-        steps = module.steps(shape, form)
-        sources = known.module("host").kernel_sources
-        assert len(sources(shape, form, H200)) == len(set(steps) - library)
-        for config in known.space.defaults(shape, H200):
-            if config.variant in module.FUSED:
-                gap = module.gap(shape, form, config)
-                assert gap.kernels == len(steps) - len(sources(shape, config, H200))
-                assert gap.trips >= 0 and (
-                    gap.trips > 0 or config.variant == "no_wait" or world == 1
-                )
-
-
 # Statistics.
 
 
 def test_on_an_additive_bench_nothing_is_left_and_shares_are_what_was_added() -> None:
     found = split(made(noise=2.0), GAP)
-    want = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
-    for name in FACTORS:
+    for name, us in PAID_US.items():
         for estimate in (found.taxes[name], found.shapley[name]):
-            assert estimate.value == pytest.approx(want[name])
+            assert estimate.value == pytest.approx(us)
             assert estimate.low <= estimate.value <= estimate.high
     assert found.residual and abs(found.residual.value) < 1e-9
     assert found.interaction and abs(found.interaction.value) < 1e-9
     assert found.saved_us.value == pytest.approx(SUM_US)
     assert found.late["bsp"].value == pytest.approx(1.0)
     assert found.late["fused"].value == pytest.approx(0.5)
-    assert {name: us.value for name, us in found.without_us.items()} == pytest.approx(
-        dict.fromkeys(STEPS, 5)
-    )
+    without = {name: us.value for name, us in found.without_us.items()}
+    assert without == pytest.approx(dict.fromkeys(STEPS, 5))
 
 
 def test_a_planted_interaction_is_found_and_shared_equally() -> None:
     found = split(made(more_us=6.0), GAP)
     assert found.interaction and found.interaction.value == pytest.approx(6.0)
-    alone = {"launch": 2 * KERNEL_US, "wait": WAIT_US, "memory": 1.25 * TRIP_US}
-    assert {name: share.value for name, share in found.shapley.items()} == pytest.approx(
-        {name: us + 2.0 for name, us in alone.items()}
-    )
+    shares = {name: share.value for name, share in found.shapley.items()}
+    assert shares == pytest.approx({name: us + 2.0 for name, us in PAID_US.items()})
 
 
 def test_what_the_taxes_do_not_explain_is_the_residual() -> None:
@@ -212,10 +131,7 @@ def test_a_missing_arm_is_no_zero() -> None:
 
 @given(st.lists(st.floats(1, 1e4), min_size=8, max_size=8))
 def test_shapley_shares_add_up_and_do_not_depend_on_names(us: list[float]) -> None:
-    sets = [
-        frozenset(name for name, bit in zip("abc", (1, 2, 4), strict=True) if number & bit)
-        for number in range(8)
-    ]
+    sets = [frozenset(found) for size in range(4) for found in combinations("abc", size)]
     times = dict(zip(sets, us, strict=True))
     shares = shapley(times)
     assert sum(shares.values()) == pytest.approx(times[sets[7]] - times[sets[0]], abs=1e-6)
@@ -224,283 +140,6 @@ def test_shapley_shares_add_up_and_do_not_depend_on_names(us: list[float]) -> No
     assert {swap[name]: share for name, share in swapped.items()} == pytest.approx(shares)
     flat = {key: 5.0 + 2.0 * len(key) for key in sets}
     assert shapley(flat) == pytest.approx(dict.fromkeys("abc", 2.0)) and interaction(flat) == 0
-
-
-def test_shapley_needs_every_set_and_a_slope_two_places() -> None:
-    with pytest.raises(ValueError, match="3 sets of 2 factors; 4 are needed"):
-        shapley({frozenset(): 1.0, frozenset("a"): 2.0, frozenset("ab"): 3.0})
-    with pytest.raises(ValueError, match="two places"):
-        slope([(1, 1.0), (1, 2.0)])
-
-
-# Arms on ranks.
-
-
-SHORT = BSP, FUSED, Arm("fused", kernels=2, trips=1.25, waits="all", late=20)
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
-    """Emulated times say nothing. Each whole arm is checked, one rank being late."""
-    from tftune.studies.taxes import bench as taxes
-
-    mine = case(op)
-    steps = operation(op).module("taxes").steps(mine.shape, mine.form)
-    asked = {"graph": (*SHORT, *(Arm("bsp", without=step) for step in steps)), "eager": (BSP,)}
-    found = taxes.measure(
-        mine.shape, asked, mine.config, mine.form, TARGET, emulated=True, rounds=2
-    )
-    assert {mode: tuple(each) for mode, each in found.items()} == asked
-    for arm, outcome in found["graph"].items():
-        assert len(outcome.samples_us) == 2
-        assert outcome.bsp_samples_us == found["graph"][BSP].samples_us
-        assert (outcome.check_error is not None) == arm.whole
-
-
-HEADS = "batch=3,q_heads=6,kv_heads=3,head_dim=64,kv_len=32,world=3,output=heads"
-"""Each rank owns other heads."""
-
-
-def both_ways(
-    workspace: Any, folder: Path, op: str, text: str, configs: list[Config]
-) -> list[bool]:
-    """Of each config: whether waiting for everything changes no bit of the result, in calls that
-    use both generations."""
-    import torch
-
-    known = operation(op)
-    shape, reference = known.shape.parse(text), known.module("reference")
-    found = []
-    for config in configs:
-        calls = [
-            known.module("host").prepare(shape, config, workspace, waits=waits)
-            for waits in ("tile", "all", "clocked")
-        ]
-        outs = []
-        for number in range(2 * len(calls)):
-            inputs = reference.make_inputs(shape, workspace.rank, number // len(calls))
-            out = reference.make_output(shape).fill_(7.0)
-            calls[number % len(calls)](*inputs, out)
-            outs.append(out)
-        same = (torch.equal(outs[n // 3 * 3], out) for n, out in enumerate(outs))
-        found.append(all(same) and not torch.equal(outs[0], outs[3]))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("op", "text", "variants", "knobs"),
-    [
-        ("all_gather_gemm", "m=96,n=16,k=96,world=3", ("push",), {"rows_per_flag": 16}),
-        pytest.param(
-            "all_gather_gemm",
-            "m=96,n=16,k=32,world=3,shard=m,b_layout=nk",
-            ("push",),
-            {},
-            marks=pytest.mark.thorough,
-        ),
-        ("flash_decode", HEADS, ("persistent",), {}),
-        pytest.param(
-            "flash_decode",
-            HEADS,
-            ("fused_heads", "fused", "no_wait"),
-            {},
-            marks=pytest.mark.thorough,
-        ),
-        ("gemm_all_reduce", "m=48,n=64,k=96,world=3,dtype=fp16", ("one_shot", "two_shot"), {}),
-    ],
-)
-def test_waiting_for_everything_ends_and_changes_no_result(
-    op: str, text: str, variants: tuple[str, ...], knobs: dict[str, int], tmp_path: Path
-) -> None:
-    """Several flags of each source, rows sharded, heads that others own, both routes of a sum."""
-    known = operation(op)
-    shape: Any = known.shape.parse(text)
-    configs = [
-        Config(config.variant, **dict(config.knobs) | knobs)
-        for config in known.space.defaults(shape, None)
-        if config.variant in variants
-    ]
-    assert {config.variant for config in configs} == set(variants)
-    found = emulated.run(3, both_ways, tmp_path, op, text, configs, timeout_s=300)
-    assert found == [[True] * len(configs)] * 3
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("world", [1, 2])
-def test_every_arm_runs(op: str, world: int) -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    mine = case(op, world)
-    asked = mine.arms(clocks=False)
-    found = taxes.measure(
-        mine.shape, asked, mine.config, mine.form, TARGET, emulated=True, rounds=2
-    )
-    assert {mode: tuple(each) for mode, each in found.items()} == asked
-
-
-def test_a_wrong_arm_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    class Ranks:
-        def request(self, method: str, *_: object) -> Any:
-            return [(0.5, 0.01), (0.0, 0.01)] if method == "check" else [None, None]
-
-    with pytest.raises(ValueError, match=r"arm fused of .* is wrong .* 0.5 is above 0.01"):
-        taxes._checked(Ranks(), case(OPS[0]).shape, taxes.Armed(FUSED, Config("push")))  # type: ignore[arg-type]
-    left = taxes.Armed(Arm("bsp", without="gemm"), Config("bsp"))
-    assert taxes._checked(Ranks(), case(OPS[0]).shape, left) is None  # type: ignore[arg-type]
-
-
-def test_the_last_rank_is_late_and_no_other() -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    def slept(rank: int, us: int) -> float:
-        workspace = SimpleNamespace(rank=rank, world=2, arch="interpreter")
-        found: float = taxes.delay(us, workspace).args[0]  # type: ignore[attr-defined]
-        return found
-
-    assert [slept(rank, us) for us in (0, 50) for rank in (0, 1)] == [0, 0, 0, 50e-6]
-
-
-def test_additions_stand_around_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    done: list[str] = []
-    for name in ("empty", "round_trip", "delay"):
-        monkeypatch.setattr(
-            taxes, name, lambda *given, name=name: lambda: done.append(f"{name} {given[0]}")
-        )
-    shape, arm = case("all_gather_gemm").shape, Arm("fused", kernels=3, trips=2.0, late=20)
-    workspace: Any = "w"
-    call = taxes.with_additions(shape, arm, lambda *_: done.append("call"), workspace)
-    call(1, 2, 3)
-    moved = 2 * 32 * 64 * 2
-    assert done == ["delay 20", "call", f"round_trip {moved}", "empty w", "empty w"]
-
-
-def test_a_step_that_bsp_has_not_is_refused() -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    mine = case("gemm_all_reduce")
-    armed = taxes.Armed(Arm("bsp", without="copy"), mine.form)
-    with pytest.raises(ValueError, match="no step 'copy'; its steps are gemm, reduce"):
-        taxes.base_plan(mine.shape, armed, SimpleNamespace(device="cpu", group=None))
-
-
-# Compiled code.
-
-
-def assembly(source: Any, arch: str) -> str:
-    from tftune.kernels.runtime.compile import gpu_target
-
-    compiled = source.compile(gpu_target(arch))
-    text: str = compiled.asm["ptx" if arch.startswith("sm") else "amdgcn"]
-    return text
-
-
-ARCHS = {"sm_90": (H200, r"%globaltimer"), "gfx942": (MI300X, r"s_memrealtime")}
-
-
-@pytest.mark.parametrize("arch", ARCHS)
-def test_what_is_added_compiles_and_a_delay_reads_the_clock(arch: str) -> None:
-    from tftune.studies.taxes import bench as taxes
-
-    backend = ARCHS[arch][0].can.backend
-    late = assembly(taxes.late_source(backend), arch)
-    assert len(re.findall(ARCHS[arch][1], late)) == 2
-    for source in (taxes.empty_source(), taxes.round_trip_source(), taxes.take_waited_source()):
-        assert not re.search(ARCHS[arch][1], assembly(source, arch))
-
-
-def sources_of(op: str, waits: str, arch: str, variant: str | None = None) -> list[Any]:
-    """The kernels of the default config that wait, on a real size."""
-    chip, known = ARCHS[arch][0], operation(op)
-    shapes = known.named_set(known.main_set, 8)
-    shape = next(
-        each
-        for each in (shapes[::-1] if variant else shapes)
-        if variant in (None, *(config.variant for config in known.space.defaults(each, chip)))
-    )
-    config = case_of(shape, (), Target.of(chip, 8), variant).config
-    host, backend = known.module("host"), chip.can.backend
-    if op == "flash_decode":
-        return list(host._kernels(shape, config, backend, waits))
-    if op == "gemm_all_reduce":
-        from tftune.kernels.runtime import gemm_reduce
-
-        return [gemm_reduce.source(known.space, shape, config, backend, waits=waits)]
-    return [host.source(shape, config, backend, waits)]
-
-
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("op", OPS)
-def test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does(
-    op: str, arch: str
-) -> None:
-    """And what waits for all has one more loop that polls with an acquire."""
-    text = {
-        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch))
-        for waits in ("tile", "all", "clocked")
-    }
-    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
-    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
-    # What adds nothing becomes a load on CDNA, and an acquire there drops what caches hold.
-    poll = r"atom\.\S*acquire\S*sys|atom\.\S*sys\S*acquire" if arch == "sm_90" else "buffer_inv"
-    polls = {waits: len(re.findall(poll, code)) for waits, code in text.items()}
-    assert polls["all"] > polls["tile"]
-    first, *_, last = re.finditer(ARCHS[arch][1], text["clocked"])
-    assert re.search(poll, text["clocked"][first.end() : last.start()])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize(
-    ("op", "variant"),
-    [(op, name) for op in OPS for name in operation(op).module("taxes").FUSED],
-)
-def test_every_variant_compiles_with_every_wait(op: str, variant: str, arch: str) -> None:
-    """At the last size of the first set that has it."""
-    text = {
-        waits: "".join(assembly(source, arch) for source in sources_of(op, waits, arch, variant))
-        for waits in WAITS
-    }
-    reads = {waits: len(re.findall(ARCHS[arch][1], code)) for waits, code in text.items()}
-    assert reads["tile"] == reads["all"] == 0 and reads["clocked"] >= 2
-    assert len(set(text.values())) == 3
-
-
-# On GPUs.
-
-
-def on_gpus(op: str, world: int) -> None:
-    """Every arm of a small shape, and what a delay and a launch must cost."""
-    from tftune.db.target import detect
-    from tftune.studies.taxes import bench as taxes
-    from tftune.studies.taxes.split import times_of
-
-    target, known = detect(), operation(op)
-    shape = known.named_set(known.main_set, world)[2]
-    mine = case_of(shape, (), target, None)
-    found = taxes.measure(shape, mine.arms(clocks=True), mine.config, mine.form, target)
-    assert all(len(outcome.samples_us) == 41 for outcome in found["graph"].values())
-    told = split(times_of(found["graph"]), mine.gap)
-    print(f"{shape}: {told}")
-    assert 0 < told.per_kernel_us.value < 20
-    if world > 1:
-        assert told.clocked_us and 0.5 < told.late["bsp"].value < 1.5
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("op", OPS)
-def test_arms_on_one_gpu(op: str) -> None:
-    on_gpus(op, 1)
-
-
-@pytest.mark.gpu(2)
-@pytest.mark.parametrize("op", OPS)
-def test_arms_on_two_gpus(op: str) -> None:
-    on_gpus(op, 2)
 
 
 # Rows and the command.
@@ -603,20 +242,18 @@ def with_stages(config: Config, stages: int) -> Config:
     return Config(config.variant, **dict(config.knobs) | {"num_stages": stages})
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("tftune.studies.taxes.bench.measure", fake)
+@pytest.fixture
+def study(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Tftune:
+    """`study taxes` on a machine of two GPUs, whose taxes add up."""
+    monkeypatch.setattr(taxes, "measure", fake)
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: TARGET)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["study", "taxes", *words])
-    return int(ended.value.code or 0)
+    return lambda line: tftune(f"study taxes {line}")
 
 
-def test_the_command_prints_a_table_and_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = (OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db"))
-    assert run(monkeypatch, *words) == 0
-    out = capsys.readouterr().out
+def test_the_command_prints_a_table_and_a_result(study: Tftune) -> None:
+    words = f"{OPS[0]} {SIZES[OPS[0]]}"
+    code, out, _ = study(words)
+    assert code == 0
     assert re.search(r"launch +3.00 +3.00 to 3.00 +\d+% +3.00 +-?\d", out)
     for said in (
         "residual: -20%",
@@ -628,9 +265,9 @@ def test_the_command_prints_a_table_and_a_result(
     last = out.strip().splitlines()[-1]
     assert last.startswith("RESULT taxes op=all_gather_gemm target=h200x2 m=32 n=64 k=64 world=2")
     assert "launch_us=3.00 wait_us=7.00 memory_us=8.00 residual=-0.200" in last
-    assert run(monkeypatch, *words, "--json") == 0
-    (document,) = json.loads(capsys.readouterr().out)
-    assert document["measured"]["taxes"]["wait"]["value"] == 7.0
+    code, out, _ = study(f"{words} --json")
+    (document,) = json.loads(out)
+    assert code == 0 and document["measured"]["taxes"]["wait"]["value"] == 7.0
     table = (ROOT / "docs/taxes.md").read_text().partition("An estimate is")[2].partition("Rows")[0]
     fields = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
     listed = {name for cell in fields for name in re.findall(r"`(\w+)`", cell)} - {"field"}
@@ -638,44 +275,41 @@ def test_the_command_prints_a_table_and_a_result(
     assert document["modelled"]["times"] == "modelled"
 
 
-def test_one_rank_says_that_nothing_is_exchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shape = SIZES["flash_decode"].replace("world=2", "world=1")
-    assert run(monkeypatch, "flash_decode", shape, "--db", str(tmp_path / "t.db")) == 0
-    assert "one rank has nobody to exchange with" in capsys.readouterr().out
+def test_one_rank_says_that_nothing_is_exchanged(study: Tftune) -> None:
+    ran: Ran = study(f"flash_decode {SIZES['flash_decode'].replace('world=2', 'world=1')}")
+    assert ran.code == 0 and "one rank has nobody to exchange with" in ran.out
 
 
 def test_a_budget_that_is_over_says_how_many_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    study: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = (OPS[0], f"{SIZES[OPS[0]]};m=64,n=64,k=64,world=2", "--db", str(tmp_path / "t.db"))
     ticks = iter([0.0, 0.0, 99.0, 99.0])
     monkeypatch.setattr("tftune.studies.taxes.command.monotonic", lambda: next(ticks))
-    assert run(monkeypatch, *words, "--budget", "10s") == 2
-    assert "1 of 2 shapes were measured" in capsys.readouterr().err
+    ran = study(f"{OPS[0]} {SIZES[OPS[0]]};m=64,n=64,k=64,world=2 --budget 10s")
+    assert ran.code == 2 and "1 of 2 shapes were measured" in ran.err
 
 
-def test_without_a_gpu_the_model_is_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["study", "taxes", OPS[0], SIZES[OPS[0]], "--db", str(tmp_path / "t.db")])
-    assert "--on model" in capsys.readouterr().err
+def test_ranks_that_break_are_one_sentence(study: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Any:
+        raise Broken("crash", "rank 1 was killed")
+
+    monkeypatch.setattr(taxes, "measure", broken)
+    ran = study(f"{OPS[0]} {SIZES[OPS[0]]}")
+    assert refused(ran, f"the arms of {SIZES[OPS[0]]} could not be measured: ", "rank 1 was killed")
+
+
+def test_without_a_gpu_the_model_is_named(tftune: Tftune) -> None:
+    assert "--on model" in tftune(f"study taxes {OPS[0]} {SIZES[OPS[0]]}").err
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_the_modelled_split_adds_up_and_says_that_it_is_modelled(
-    op: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_modelled_split_adds_up_and_says_that_it_is_modelled(op: str, tftune: Tftune) -> None:
     known = operation(op)
     shape = known.named_set(known.main_set, 8)[0]
-    mine = case_of(shape, (), Target.parse("h200x8"), None)
-    found = modelled(shape, mine.config, mine.form, "graph", H200)
+    found = case_of(shape, (), Target.parse("h200x8"), None).modelled(H200)
+    assert found is not None
     assert sum(found.taxes.values()) + found.work_us == pytest.approx(found.bsp_us - found.fused_us)
-    with pytest.raises(SystemExit):
-        cli.main(["study", "taxes", op, str(shape), "--on", "model", "--target", "h200x8"])
-    out = capsys.readouterr().out
+    out = tftune(f"study taxes {op} {shape} --on model --target h200x8").out
     assert "MODELLED" in " ".join(out.split()) and "none was measured" in out
 
 

@@ -3,7 +3,7 @@ that it prints says that it is simulated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -55,18 +55,19 @@ def nodes(
         raise ValueError(f"{op} has no simulation on several nodes; all_gather_gemm has one")
     if (known := chip_named(chip)) is None:
         raise ValueError(f"{chip!r} is no known chip; there are {', '.join(names())}")
-    rows: list[Row] = []
+    groups: list[list[Row]] = []
     for count in _numbers("--nodes", counts):
         for name in nic.split("+"):
             fabric = Topology(int(count), gpus, nic_named(name), nics)
             for shape in read_shapes(operation(op), [shapes], fabric.world):
                 for skew_us in _numbers("--skew", skew):
-                    rows += study(shape, mode, known, fabric, skew_us, seeds)
+                    groups.append(study(shape, mode, known, fabric, skew_us, seeds))
+    rows = [row for group in groups for row in group]
     if as_json:
         print_json([row.to_dict() for row in rows])
     else:
         print_table(f"simulated: {op}, mode {mode}", HEAD, [_cells(row) for row in rows])
-        print("\n".join(map(_verdict, _groups(rows))))
+        print("\n".join(map(_verdict, groups)))
 
 
 def _numbers(option: str, text: str) -> list[float]:
@@ -95,14 +96,6 @@ def _cells(row: Row) -> list[str]:
         row.variant, f"{row.rows_per_flag} x {row.k_per_flag}" if row.rows_per_flag else "-",
         f"{row.us:.1f}", f"{row.low_us:.1f} to {row.high_us:.1f}", f"{row.speedup:.2f}",
     ]  # fmt: skip
-
-
-def _groups(rows: list[Row]) -> list[list[Row]]:
-    """The rows of each shape, topology and skew."""
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.m, row.nodes, row.nic, row.skew_us), []).append(row)
-    return list(groups.values())
 
 
 def _verdict(rows: list[Row]) -> str:

@@ -54,23 +54,16 @@ def study(
     if not isinstance(shape, AllGatherGemm):
         raise ValueError(f"{shape} is no shape of all_gather_gemm")
     found: list[tuple[str, int, int, Simulated]] = []
+    configs = {base: _configs(shape, chip, base) for base in ("bsp", "push")}
     for variant in VARIANTS:
-        if variant in PUSHES:
-            continue
-        runs = [run(shape, variant, c, mode, chip, topology) for c in _configs(shape, chip, "bsp")]
-        best = min(runs, key=lambda one: one.us)
-        found.append((variant, 0, 0, best.over_seeds(skew_us, seeds)))
-    bsp_us = min(simulated.us for *_, simulated in found)
-    configs = _configs(shape, chip, "push")
-    for variant in PUSHES:
-        for rows, columns in FLAGS:
-            flagged = [
-                Config("push", **dict(c.knobs) | {"rows_per_flag": rows, "k_per_flag": columns})
-                for c in configs
-            ]
+        base = "push" if variant in PUSHES else "bsp"
+        for rows, columns in FLAGS if variant in PUSHES else ((0, 0),):
+            flags = {"rows_per_flag": rows, "k_per_flag": columns} if rows else {}
+            flagged = (Config(base, **dict(config.knobs) | flags) for config in configs[base])
             runs = [run(shape, variant, config, mode, chip, topology) for config in flagged]
             best = min(runs, key=lambda one: one.us)
             found.append((variant, rows, columns, best.over_seeds(skew_us, seeds)))
+    bsp_us = min(at.us for variant, *_, at in found if variant not in PUSHES)
     size = (shape.m, shape.n, shape.k, topology.nodes, topology.gpus, topology.nic.name, skew_us)
     return [
         Row(*size, variant, rows, columns, at.low_us, at.us, at.high_us, bsp_us / at.us)

@@ -8,7 +8,6 @@ run. Ranks start apart; the last one to end counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil
@@ -20,7 +19,7 @@ from tftune.kernels.all_gather_gemm.exchange import Chunks, Exchange, push
 from tftune.kernels.all_gather_gemm.timeline import describe
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.timeline_ir import WAIT, Call, Gate, Stage
+from tftune.kernels.core.timeline_ir import WAIT, Gate, Stage
 from tftune.models.timeline.costs import LARGE_MESSAGE, Costs
 from tftune.models.timeline.simulator import gated
 from tftune.studies.nodes.topology import RING_HOP_US, SEEDS, Topology, ring_all_gather_us
@@ -81,8 +80,8 @@ class FabricCosts(Costs):
 
 
 class _Fabric:
-    """The exchange of a push over several nodes. `describe` asks for arrivals by (row, column,
-    peer); each becomes a number, which `gates` turns into what the stage waits for."""
+    """The exchange of a push over one or several nodes. `describe` asks for arrivals by (row,
+    column, peer); each becomes a number, which `gate` turns into what the stage waits for."""
 
     def __init__(self, topology: Topology, variant: str) -> None:
         self.topology, self.variant = topology, variant
@@ -137,6 +136,16 @@ class _Fabric:
             for part in range(1, PARTS + 1)
         ]  # fmt: skip
 
+    def ending(
+        self, sending: list[Stage], computing: list[Stage], closing: Stage
+    ) -> tuple[list[Stage], ...]:
+        """The NIC's lane, of several nodes, and the computing one, which ends when both have."""
+        if self.topology.nodes == 1:
+            return ([*computing, closing],)
+        nic = self.nic(sending[0])
+        sent = Stage(0.0, units=0.0, after=Gate(1, sum(stage.units for stage in nic)))
+        return nic, [*computing, sent, closing]
+
     def nic(self, launch: Stage) -> list[Stage]:
         """The lane of this GPU's share of the NICs; its units are puts. Flags are messages, too."""
         fabric, total = self.topology, self.count * self.away
@@ -149,7 +158,7 @@ class _Fabric:
         """What a stage waits for that asked for this arrival."""
         row, column, peer = self.asked[int(gate.units)]
         fabric, mates = self.topology, self.topology.gpus - 1
-        if peer < mates:
+        if peer < mates or fabric.nodes == 1:
             return gate._replace(units=self.local.arrived(row, column, peer))
         node, place = divmod(peer - mates, fabric.gpus)
         chunk = self.chunks.place(row, column, 0, 1)
@@ -238,36 +247,23 @@ def run(
         costs = FabricCosts(chip, topology.gpus, topology, variant == "bsp_hierarchical")
         call = describe(costs, shape, config, mode)._replace(world=topology.gpus)
         return Run(topology, gated(call, chip)[0], (), True)
-    if topology.nodes == 1:
-        return _waits(shape, config, mode, chip, topology, None)
-    return _waits(shape, config, mode, chip, topology, _Fabric(topology, variant))
+    return _waits(shape, config, mode, chip, _Fabric(topology, variant))
 
 
-def _waits(
-    shape: AllGatherGemm,
-    config: Config,
-    mode: str,
-    chip: Chip,
-    topology: Topology,
-    fabric: _Fabric | None,
-) -> Run:
+def _waits(shape: AllGatherGemm, config: Config, mode: str, chip: Chip, fabric: _Fabric) -> Run:
     """A push, with the peers that each of its waits needs."""
-    asked = fabric or _Asked()
-    costs = Costs(chip, topology.gpus)
-    call = describe(costs, shape, config, mode, asked.exchange)
+    topology = fabric.topology
+    call = describe(Costs(chip, topology.gpus), shape, config, mode, fabric.exchange)
+    sending, (*stages, closing) = call.lanes[0], call.lanes[-1]
     computing, needs = [], {}
-    for number, stage in enumerate(call.lanes[-1][:-1]):
+    for number, stage in enumerate(stages):
         gate = stage.after
         if gate is not None:
-            needs[number] = asked.asked[int(gate.units)][2]
-            stage = stage._replace(after=asked.gate(gate))
+            needs[number] = fabric.asked[int(gate.units)][2]
+            stage = stage._replace(after=fabric.gate(gate))
         computing.append(stage)
-    closing = call.lanes[-1][-1]
-    if fabric is not None:
-        call = _with_nic(call, computing, closing, fabric)
-    else:
-        call = call._replace(lanes=(call.lanes[0], [*computing, closing]))
-    us, found = gated(call._replace(world=topology.gpus), chip)
+    lanes = sending, *fabric.ending(sending, computing, closing)
+    us, found = gated(call._replace(world=topology.gpus, lanes=lanes), chip)
     numbers = sorted(needs)
     waits = []
     for wait in found:
@@ -283,30 +279,3 @@ def _peers(shape: AllGatherGemm, peer: int, following: int) -> tuple[int, ...]:
     if shape.shard == "m":
         return tuple(range(peer + 1))
     return tuple(range(peer, following)) if following > peer else tuple(range(shape.world - 1))
-
-
-def _with_nic(call: Call, computing: list[Stage], closing: Stage, fabric: _Fabric) -> Call:
-    """The call with the NIC as its second lane; it ends when that has, too."""
-    nic = fabric.nic(call.lanes[0][0])
-    sent = Stage(0.0, units=0.0, after=Gate(1, sum(stage.units for stage in nic)))
-    return call._replace(lanes=(call.lanes[0], nic, [*computing, sent, closing]))
-
-
-class _Asked:
-    """The exchange of one node, which remembers what is asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, int, int]] = []
-
-    def exchange(self, costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
-        local = push(costs, shape, chunks, programs)
-        self.arrived: Callable[[int, int, int], float] = local.arrived
-
-        def arrived(row: int, column: int, peer: int) -> float:
-            self.asked.append((row, column, peer))
-            return float(len(self.asked) - 1)
-
-        return local._replace(arrived=arrived)
-
-    def gate(self, gate: Gate) -> Gate:
-        return gate._replace(units=self.arrived(*self.asked[int(gate.units)]))

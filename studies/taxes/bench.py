@@ -85,11 +85,8 @@ def serve(connection: Connection, spec: worker.WorldSpec, rank: int) -> None:
 def base_plan(shape: Any, armed: Armed, workspace: Any) -> Plan:
     """The call of an arm without what is added to it. Raises ValueError for an unknown step."""
     arm, op = armed.arm, operation(shape.op)
-    if arm.base != "bsp":
-        plan: Plan = op.module("host").prepare(shape, armed.config, workspace, waits=arm.waits)
-        return plan
     if not arm.without:
-        plan = op.module("host").prepare(shape, armed.config, workspace)
+        plan: Plan = op.module("host").prepare(shape, armed.config, workspace, waits=arm.waits)
         return plan
     steps = op.module("taxes").step_plans(shape, armed.config, workspace)
     if arm.without not in steps:
@@ -101,16 +98,16 @@ def with_additions(shape: Any, arm: Arm, base: Plan, workspace: Any) -> Plan:
     """The call with a delay before it, and kernels behind it, as the arm says."""
     if not arm.kernels and arm.late < 0:
         return base
-    before = [delay(arm.late, workspace)] if arm.late >= 0 else []
     behind: list[Callable[[], None]] = []
     if arm.kernels:
         size = round(arm.trips * operation(shape.op).module("taxes").trip_bytes(shape))
         first = round_trip(size, workspace) if size else empty(workspace)
         behind = [first, *[empty(workspace)] * (arm.kernels - 1)]
+    wait = delay(arm.late, workspace) if arm.late >= 0 else None
 
     def call(*operands: Any) -> None:
-        for add in before:
-            add()
+        if wait:
+            wait()
         base(*operands)
         for add in behind:
             add()

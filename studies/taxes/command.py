@@ -4,6 +4,7 @@ go through memory once more."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -71,12 +72,15 @@ def taxes(
         cases = [case_of(shape, (), machine, variant) for shape in asked]
         found: list[dict[str, Any]] = []
         for case in cases:
-            model = _modelled(case, machine, must=True)
+            if sentence := machine.chip.why_no_model(case.world):
+                raise ValueError(f"--on model --target {machine}: {sentence}")
+            model = case.modelled(machine.chip)
             found.append(_document(case, machine, None, model))
-            if not as_json:
+            if model and not as_json:
                 _show_model(case, machine, model)
         return print_json(found) if as_json else None
     from tftune.studies.taxes.bench import measure
+    from tftune.tuner.bench.sandbox import Broken, RankError
 
     done: list[dict[str, Any]] = []
     with open_store(db, write=True) as store:
@@ -86,7 +90,11 @@ def taxes(
             if until is not None and monotonic() >= until:
                 break
             note(f"{case.shape} on {machine}: {case.config} beside {case.form}")
-            times = measured(case, machine, store, _failing_plainly(measure))
+            try:
+                times = measured(case, machine, store, measure)
+            except (Broken, RankError) as error:
+                said = f"the arms of {case.shape} could not be measured: {error}"
+                raise ValueError(said) from error
             done.append(_tell(case, machine, times, as_json))
     if as_json:
         print_json(done)
@@ -97,32 +105,6 @@ def taxes(
         )
 
 
-def _failing_plainly(measure: Any) -> Any:
-    """The same, whose broken ranks are one sentence."""
-    from tftune.tuner.bench.sandbox import Broken, RankError
-
-    def measured(*given: Any) -> Any:
-        try:
-            return measure(*given)
-        except (Broken, RankError) as error:
-            raise ValueError(f"the arms of {given[0]} could not be measured: {error}") from error
-
-    return measured
-
-
-def _modelled(case: Case, machine: Target, must: bool = False) -> Modelled | None:
-    """None where the chip has no model; raises ValueError there where it `must` have one."""
-    from tftune.studies.taxes.rows import MODE
-    from tftune.studies.taxes.split import modelled
-
-    world = int(case.shape.to_dict().get("world", 1))
-    if sentence := machine.chip.why_no_model(world):
-        if must:
-            raise ValueError(f"--on model --target {machine}: {sentence}")
-        return None
-    return modelled(case.shape, case.config, case.form, MODE, machine.chip)
-
-
 def _tell(
     case: Case, machine: Target, times: Mapping[str, Mapping[Arm, Measurement]], as_json: bool
 ) -> dict[str, Any]:
@@ -130,8 +112,7 @@ def _tell(
     from tftune.studies.taxes.split import split, times_of
 
     found = split(times_of(times[MODE]), case.gap)
-    eager = _eager(times)
-    model = _modelled(case, machine)
+    eager, model = _eager(times), case.modelled(machine.chip)
     if not as_json:
         _show(case, machine, found, eager, model)
     return _document(case, machine, found, model, eager)
@@ -158,7 +139,7 @@ def _document(
     model: Modelled | None,
     eager: Mapping[str, Estimate] | None = None,
 ) -> dict[str, Any]:
-    launched = {name: us.to_dict() for name, us in (eager or {}).items()}
+    launched = {name: asdict(us) for name, us in (eager or {}).items()}
     return {
         "op": case.shape.op,
         "shape": str(case.shape),
@@ -170,19 +151,16 @@ def _document(
     }
 
 
-def _show_model(case: Case, machine: Target, model: Modelled | None) -> None:
+def _show_model(case: Case, machine: Target, model: Modelled) -> None:
     from tftune.cli.console import print_table
 
-    if model is None:
-        return
     saved = model.bsp_us - model.fused_us
     parts = dict(model.taxes) | {"work": model.work_us}
     rows = [[name, f"{us:.2f}", _share(us, saved)] for name, us in parts.items()]
-    title = (
+    print(
         f"{case.shape} on {machine}, MODELLED: BSP {model.bsp_us:.1f} us, {case.config.variant} "
         f"{model.fused_us:.1f} us"
     )
-    print(title)
     print_table("Taxes, modelled", ["tax", "us", "of what is saved"], rows)
     print(
         "Every time is predicted by the analytic model; none was measured. work: what BSP takes "
@@ -203,11 +181,10 @@ def _show(
 ) -> None:
     from tftune.cli.console import print_table
 
-    title = (
+    print(
         f"{case.shape} on {machine}, measured in a graph: BSP {found.bsp_us.value:.1f} us, "
         f"{case.config.variant} {found.fused_us.value:.1f} us"
     )
-    print(title)
     print_table("Taxes, measured", HEAD, list(_cells(found, model)))
     print("\n".join(_sentences(found, eager)))
     print(result(case, machine, found))

@@ -15,8 +15,8 @@ from tftune.db.trial import Trial
 from tftune.kernels.core.taxes import FACTORS
 from tftune.report.figures import BLUE, GREEN, INK, ORANGE, PAGE, PIXEL, PURPLE, QUIET, RULE
 from tftune.report.svg import svg
-from tftune.studies.taxes.rows import MODE, Case, splits
-from tftune.studies.taxes.split import Modelled, Split, modelled
+from tftune.studies.taxes.rows import Case, splits
+from tftune.studies.taxes.split import Modelled, Split
 
 REST = "rest"
 """What the taxes do not explain: of the model, the work itself."""
@@ -113,7 +113,9 @@ def section(rows: Sequence[Trial]) -> str:
 
 
 def _drawn(case: Case, found: Split, target: str) -> str:
-    falls = [Waterfall.measured(found), *_modelled(case, target)]
+    falls = [Waterfall.measured(found)]
+    if model := case.modelled(Target.parse(target).chip):
+        falls.append(Waterfall.modelled(model))
     said = "; ".join(fall.sentence() for fall in falls)
     picture = svg(figure(falls), f"taxes {case.shape}", f"Taxes of {case.shape}. {said}")
     residual = (
@@ -126,11 +128,3 @@ def _drawn(case: Case, found: Split, target: str) -> str:
         f"<figure><h4>{escape(str(case.shape))}</h4>{picture}<figcaption>"
         f"{escape(case.config.variant)}, in a graph; {residual}.</figcaption></figure>\n"
     )
-
-
-def _modelled(case: Case, target: str) -> list[Waterfall]:
-    """None where the machine has no model."""
-    chip = Target.parse(target).chip
-    if chip.why_no_model(int(case.shape.to_dict().get("world", 1))):
-        return []
-    return [Waterfall.modelled(modelled(case.shape, case.config, case.form, MODE, chip))]

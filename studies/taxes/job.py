@@ -5,20 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from tftune.db import target as machine
-from tftune.db.evidence import (
-    completed,
-    counting,
-    is_current,
-    other_build,
-    strongest_bsp,
-)
+from tftune.db.evidence import completed, counting, is_current, other_build, strongest_bsp
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, TAX, Measurement, Run, Trial
-from tftune.kernels.core.registry import Operation, operation, packages
+from tftune.kernels.core.registry import operation, packages
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.taxes import Arm
@@ -28,22 +23,12 @@ if TYPE_CHECKING:
     from tftune.db.store import Store
 
 Measure = Callable[..., Mapping[str, Mapping[Arm, Measurement]]]
-"""`tuner.bench.taxes.measure`, or what a test has in its place."""
+"""`studies.taxes.bench.measure`, or what a test has in its place."""
 
 
 def with_taxes() -> list[str]:
     """The operations whose taxes can be isolated: those with a file `taxes.py`."""
-    return [name for name in packages() if _has_taxes(operation(name))]
-
-
-def _has_taxes(known: Operation) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(f"{known.package}.taxes") is not None
-
-
-def _module(op: str) -> Any:
-    return operation(op).module("taxes")
+    return [name for name in packages() if find_spec(f"{operation(name).package}.taxes")]
 
 
 def case_of(shape: Shape, rows: Iterable[Trial], target: Target, variant: str | None) -> Case:
@@ -51,12 +36,12 @@ def case_of(shape: Shape, rows: Iterable[Trial], target: Target, variant: str | 
     `variant`: the only one that is taken. Raises ValueError for an operation, or a variant, without
     taxes, and where no config can run the shape."""
     known = operation(shape.op)
-    if not _has_taxes(known):
+    if find_spec(f"{known.package}.taxes") is None:
+        able = ", ".join(with_taxes())
         raise ValueError(
-            f"{shape.op} has no arms to isolate taxes; operations that have are "
-            f"{', '.join(with_taxes())}"
+            f"{shape.op} has no arms to isolate taxes; operations that have are {able}"
         )
-    names = _module(shape.op).FUSED
+    names: tuple[str, ...] = known.module("taxes").FUSED
     if variant is not None and variant not in names:
         raise ValueError(
             f"the taxes of {shape.op} are isolated with {', '.join(names)}, not with {variant}"
@@ -75,15 +60,12 @@ def case_of(shape: Shape, rows: Iterable[Trial], target: Target, variant: str | 
     usual = [each for name in wanted for each in defaults if each.variant == name]
     if not fused and not usual:
         raise ValueError(f"no config of {' or '.join(wanted)} can run {shape} on {target}")
-    config = min(fused, key=_median_us).config if fused else usual[0]
+    fastest = min(fused, key=lambda trial: outcome_of(trial).median_us, default=None)
+    config = fastest.config if fastest else usual[0]
     best = strongest_bsp(mine)
     form = best.config if best else known.space.fallbacks(shape, target.chip)[0]
     complete = known.space.complete
     return Case(shape, complete(config), complete(form))
-
-
-def _median_us(trial: Trial) -> float:
-    return trial.outcome.median_us if isinstance(trial.outcome, Measurement) else float("inf")
 
 
 def usual_rows(op: str, target: Target, store: Store) -> list[Trial]:
@@ -97,31 +79,24 @@ def stored(case: Case, target: Target, store: Store) -> dict[str, dict[Arm, Meas
     runs = store.runs()
     others = other_build(runs, machine.build(), unknown=False)
     found_rows = store.trials(
-        op=case.shape.op,
-        target=target.name,
-        bench="node",
-        shape=case.shape,
-        stage=TAX,
+        op=case.shape.op, shape=case.shape, target=target.name, bench="node", stage=TAX,
         condition=None,
-    )
+    )  # fmt: skip
     rows = [trial for trial in current(found_rows, runs) if trial.run not in others]
     found = {}
     for mode in (MODE, "eager"):
-        of_mode = groups(trial for trial in rows if trial.mode == mode)
-        for group in reversed(of_mode):
-            if case.is_in(group, mode):
+        for group in groups(trial for trial in rows if trial.mode == mode):
+            if case.is_in(group, mode):  # the newest stays
                 found[mode] = {arm: outcome_of(trial) for arm, trial in group.items()}
-                break
     return found
 
 
 def measured(
-    case: Case, target: Target, store: Store, measure: Measure, clocks: bool = True
+    case: Case, target: Target, store: Store, measure: Measure
 ) -> dict[str, dict[Arm, Measurement]]:
-    """The rows of a case: those that are stored, else measured now and committed. `clocks`: whether
-    the device has one."""
+    """The rows of a case: those that are stored, else measured now and committed."""
     found = stored(case, target, store)
-    asked = case.arms(clocks)
+    asked = case.arms(clocks=True)
     if found.keys() == asked.keys():
         return found
     started = _now()
@@ -146,20 +121,11 @@ def _commit(
     for mode, of_mode in outcomes.items():
         for arm, outcome in of_mode.items():
             config = case.config_of(arm)
-            row = Trial(
-                case.shape,
-                config,
-                mode,
-                target.name,
-                "node",
-                run.id,
-                installed(case.shape.op, config.variant),
-                outcome,
-                TAX,
-                _now(),
+            code = installed(case.shape.op, config.variant)
+            store.add_trial(Trial(
+                case.shape, config, mode, target.name, "node", run.id, code, outcome, TAX, _now(),
                 f"{TAX}={arm}",
-            )
-            store.add_trial(row)
+            ))  # fmt: skip
 
 
 def _now() -> str:

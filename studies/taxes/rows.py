@@ -9,11 +9,13 @@ from typing import Any
 
 from tftune.db.evidence import complete, is_current, oldest_first, set_aside
 from tftune.db.trial import TAX, Measurement, Run, Trial
+from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, FUSED, Arm, Gap, arms
-from tftune.studies.taxes.split import Split, split, times_of
+from tftune.kernels.core.taxes import BSP, FUSED, LAUNCH, MEMORY, WAIT, Arm, Gap, arms
+from tftune.models.timeline.simulator import timeline
+from tftune.studies.taxes.split import Modelled, Split, split, times_of
 
 MODE = "graph"
 """The mode of all arms; BSP and the fused config are measured eager, too."""
@@ -48,6 +50,22 @@ class Case:
 
     def config_of(self, arm: Arm) -> Config:
         return self.form if arm.base == "bsp" else self.config
+
+    @property
+    def world(self) -> int:
+        return int(self.shape.to_dict().get("world", 1))
+
+    def modelled(self, chip: Chip) -> Modelled | None:
+        """The same split by the analytic model; None where the chip has none."""
+        if chip.why_no_model(self.world):
+            return None
+        bsp, fused = (timeline(self.shape, each, MODE, chip) for each in (self.form, self.config))
+        taxes = {
+            LAUNCH: bsp.launch_us - fused.launch_us,
+            WAIT: bsp.wait_us - fused.wait_us,
+            MEMORY: bsp.memory_us - fused.memory_us,
+        }
+        return Modelled(bsp.us, fused.us, taxes, bsp.work_us - fused.work_us)
 
 
 def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:

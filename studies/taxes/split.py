@@ -8,17 +8,14 @@ memory are slopes by least squares; the wait is a difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import factorial, fsum
-from statistics import median
+from statistics import linear_regression, median
 from typing import Any
 
-from tftune.db.trial import Interval, Measurement, median_interval
-from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.space import Config
+from tftune.db.trial import Measurement, median_interval
 from tftune.kernels.core.taxes import (
     ADDED,
     BASES,
@@ -33,7 +30,6 @@ from tftune.kernels.core.taxes import (
     Gap,
     cube,
 )
-from tftune.models.timeline.simulator import timeline
 
 Times = Mapping[Arm, Sequence[float]]
 """Samples of each arm, in the order of the rounds that all share."""
@@ -52,38 +48,16 @@ class Estimate:
         found = tuple(samples)
         return cls(median(found), *median_interval(found))
 
-    @property
-    def interval(self) -> Interval:
-        return self.low, self.high
-
-    def to_dict(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high}
-
-
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The slope of the line of least squares. Raises ValueError for fewer than two places.
-
-    >>> slope([(0, 5.0), (1, 7.0), (2, 9.0)])
-    2.0
-    """
-    count = len(points)
-    x_mean, y_mean = (fsum(axis) / count for axis in zip(*points, strict=True))
-    spread = fsum((x - x_mean) ** 2 for x, _ in points)
-    if not spread:
-        raise ValueError(f"a slope needs points at two places, and all {count} are at {x_mean:g}")
-    return fsum((x - x_mean) * (y - y_mean) for x, y in points) / spread
-
 
 def shapley(times: Mapping[frozenset[str], float]) -> dict[str, float]:
     """Each factor's mean share in the time that all of them add, over every order in which they
     could be added (Shapley 1953). The shares add up to the time with all less the time with none.
+    Raises KeyError where a set is missing.
 
     >>> shapley({frozenset(): 1.0, frozenset("a"): 3.0})
     {'a': 2.0}
     """
     names = sorted(frozenset[str]().union(*times))
-    if len(times) != 2 ** len(names):
-        raise ValueError(f"{len(times)} sets of {len(names)} factors; {2 ** len(names)} are needed")
     return {
         name: _share(name, [other for other in names if other != name], times) for name in names
     }
@@ -138,18 +112,10 @@ class Split:
     """What BSP is shorter by when a step is left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        one: Callable[[Estimate | None], Any] = lambda each: each and each.to_dict()  # noqa: E731
-        many = {
-            name: {key: one(each) for key, each in getattr(self, name).items()}
-            for name in ("taxes", "shapley", "late", "without_us")
-        }
-        names = ("bsp_us", "fused_us", "saved_us", "per_kernel_us", "per_trip_us", "interaction")
-        single = {name: one(getattr(self, name)) for name in (*names, "residual", "clocked_us")}
-        more = {
-            "more_kernels": self.gap.kernels, "more_round_trips": self.gap.trips,
-            "peers": self.gap.peers,
-        }  # fmt: skip
-        return more | single | many
+        found = asdict(self)
+        gap = found.pop("gap")
+        more = {"more_kernels": gap["kernels"], "more_round_trips": gap["trips"]}
+        return more | {"peers": gap["peers"]} | found
 
 
 def split(times: Times, gap: Gap) -> Split:
@@ -167,6 +133,7 @@ def split(times: Times, gap: Gap) -> Split:
     }
     saved = _less(times[BSP], times[FUSED])
     corners = _corners(times, gap)
+    shares = [shapley(corner) for corner in corners]
     late = {
         base: _slopes(times, [(us, Arm(base, late=us)) for us in LATE_US])
         for base in (BASES if gap.peers else ())
@@ -179,7 +146,7 @@ def split(times: Times, gap: Gap) -> Split:
         per_kernel_us=Estimate.of(per_kernel),
         per_trip_us=Estimate.of(per_trip),
         taxes={name: Estimate.of(us) for name, us in taxes.items()},
-        shapley=_shares(corners, gap),
+        shapley={name: Estimate.of(each[name] for each in shares) for name in gap.factors},
         interaction=Estimate.of(map(interaction, corners)) if gap.factors else None,
         residual=_residual(saved, list(taxes.values())),
         late={base: Estimate.of(slopes) for base, slopes in late.items()},
@@ -206,31 +173,16 @@ class Modelled:
         return {"times": "modelled", **asdict(self)}
 
 
-def modelled(shape: Shape, config: Config, form: Config, mode: str, chip: Chip) -> Modelled:
-    """The modelled taxes of a fused config and a form of BSP; raises ValueError as `timeline`
-    does."""
-    bsp, fused = (timeline(shape, each, mode, chip) for each in (form, config))
-    taxes = {
-        LAUNCH: bsp.launch_us - fused.launch_us,
-        WAIT: bsp.wait_us - fused.wait_us,
-        MEMORY: bsp.memory_us - fused.memory_us,
-    }
-    return Modelled(bsp.us, fused.us, taxes, bsp.work_us - fused.work_us)
-
-
 def times_of(found: Mapping[Arm, Measurement]) -> dict[Arm, tuple[float, ...]]:
-    """The samples of each arm. Raises ValueError where arms are of different rounds."""
-    beside = {measurement.bsp_samples_us for measurement in found.values()}
-    if len(beside) != 1:
-        raise ValueError(f"arms are of {len(beside)} groups of rounds, and must share their rounds")
+    """The samples of each arm, which all are of the same rounds."""
     return {arm: measurement.samples_us for arm, measurement in found.items()}
 
 
 def _slopes(times: Times, arms: Sequence[tuple[float, Arm]]) -> list[float]:
-    """The slope of each round."""
+    """The slope of each round over places, of which there are two at least."""
     rounds = zip(*(times[arm] for _, arm in arms), strict=True)
     places = [place for place, _ in arms]
-    return [slope(list(zip(places, samples, strict=True))) for samples in rounds]
+    return [linear_regression(places, samples).slope for samples in rounds]
 
 
 def _less(one: Sequence[float], other: Sequence[float]) -> list[float]:
@@ -242,11 +194,6 @@ def _corners(times: Times, gap: Gap) -> list[dict[frozenset[str], float]]:
     arms = cube(gap)
     rounds = zip(*(times[arm] for arm in arms.values()), strict=True)
     return [dict(zip(arms, samples, strict=True)) for samples in rounds]
-
-
-def _shares(corners: Sequence[Mapping[frozenset[str], float]], gap: Gap) -> dict[str, Estimate]:
-    shares = [shapley(times) for times in corners]
-    return {name: Estimate.of(each[name] for each in shares) for name in gap.factors}
 
 
 def _residual(saved: Sequence[float], taxes: Sequence[Sequence[float]]) -> Estimate | None:

@@ -1,0 +1,215 @@
+"""Mutants that the contract must refuse: how one is said, and what judges it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import Call, Case, scenario
+from mutant import Change, in_place
+
+from tftune.kernels.comm import emulated
+from tftune.kernels.comm.workspace import Workspace
+
+TRIALS = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Changes to a variant's sources, and how the contract refuses them: `wrong` results, or a call
+    that does not `end`."""
+
+    shows: str
+    changes: tuple[Change, ...]
+    control: tuple[Change, ...]
+    """More changes, which only delay a rank, and must be accepted by themselves."""
+    calls: str
+    """Which of a trial's calls."""
+
+
+def _mutant(
+    shows: str, *changes: Change, control: tuple[Change, ...] = (), calls: str = "small"
+) -> Mutant:
+    return Mutant(shows, changes, control, calls)
+
+
+# The mutants of a table are said by how they show.
+wrong, hangs = partial(_mutant, "wrong"), partial(_mutant, "end")
+wrong_or_hangs, accepted = partial(_mutant, "wrong or end"), partial(_mutant, "right")
+SLEEP = "__import__('time').sleep"
+"""For the text of a mutant. Of a tensor it would take whole seconds only."""
+SAMPLED_OR_WHOLE = pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["a sample", "all"]
+)
+"""What `make test` plants of the mutants, and what `make thorough` does."""
+HOLD = "__import__('refusal').hold(control, rank, epoch, {})"
+"""`hold`, of so many flags."""
+
+
+def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
+    """For the text of a mutant, on 3 ranks: in every second call rank 2 stays here until it sees so
+    many flags of the others' next call.
+
+    Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
+    it takes.
+    """
+    import numpy
+
+    from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
+
+    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(
+        int(control) + FLAGS_OFFSET.value
+    )
+    seen = numpy.frombuffer(words, dtype=numpy.int32)
+    while (
+        int(rank) == 2
+        and int(epoch) % 4 == 1
+        and numpy.count_nonzero(seen == int(epoch) + 2) < int(flags)
+    ):
+        time.sleep(0.001)
+
+
+def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
+    """`right`, `wrong`, or `end` where the calls did not end in time."""
+
+    expired: list[float] = []
+
+    def expire(*_: Any) -> None:
+        expired.append(deadline_s)
+        raise TimeoutError(f"not ended after {deadline_s} s")
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, deadline_s)
+    try:
+        return "right" if all(call.error <= 1 for call in run()) else "wrong"
+    except Exception:
+        if not expired:  # what is raised inside a library may reach us as another error
+            raise
+        return "end"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _judge(
+    workspace: Workspace,
+    folder: Path,
+    variant: str,
+    calls: Mapping[str, list[Case]],
+    mutants: Mapping[str, Mutant],
+    together: Sequence[str],
+    late_s: float,
+) -> dict[str, str]:
+    """Verdicts on the kernel itself and on each mutant."""
+    op, took_s = calls["small"][0][0].op, {}
+
+    def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
+        workspace.plans.clear()
+        workspace.buffers.clear()
+        own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
+        is_late = name not in together and workspace.rank == workspace.world - 1
+        pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
+        epoch = 1000 * next(TRIALS)  # flags keep what a mutant left in them
+        with in_place(folder, variant, changes, op) if changes else nullcontext():
+            verdict = _verdict(lambda: scenario(workspace, calls[name], pause_s, epoch), deadline_s)
+        took_s[changes, name] = time.monotonic() - started
+        return verdict
+
+    verdicts = {f"itself, {name}": tried((), name, 60) for name in calls}
+    for name, found in mutants.items():
+        if found.control:
+            verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
+        longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
+        deadline_s = 60 if found.shows == "wrong" else longer_s
+        verdicts[name] = tried(found.changes + found.control, found.calls, deadline_s)
+    return verdicts
+
+
+def _judge_all(
+    workspace: Workspace,
+    folder: Path,
+    mutants: Mapping[str, Mapping[str, Mutant]],
+    calls: Mapping[str, Mapping[str, list[Case]]],
+    *late: Any,
+) -> dict[str, dict[str, str]]:
+    return {
+        variant: _judge(workspace, folder, variant, calls[variant], own, *late)
+        for variant, own in mutants.items()
+    }
+
+
+def _used(
+    calls: Mapping[str, list[Case]], mutants: Mapping[str, Mutant]
+) -> Mapping[str, list[Case]]:
+    names = {"small", *(mutant.calls for mutant in mutants.values())}
+    return {name: found for name, found in calls.items() if name in names}
+
+
+def refuse(
+    folder: Path,
+    mutants: Mapping[str, Mapping[str, Mutant]],
+    calls_of_a_trial: Callable[[str, int], Mapping[str, list[Case]]],
+    together: Sequence[str] = (),
+    late_s: float = 0.2,
+    whole: bool = True,
+    **options: Any,
+) -> None:
+    """Plant the mutants of each variant on 3 ranks, or a sample with the calls that it needs. The
+    kernels themselves and the controls alone must be accepted.
+
+    The last rank is late before each call, except in those named in `together`: by `late_s`, or as
+    long as a call takes on a busy machine.
+    """
+    chosen = mutants if whole else sampled(mutants)
+    calls = {variant: calls_of_a_trial(variant, 3) for variant in chosen}
+    if not whole:
+        calls = {variant: _used(calls[variant], own) for variant, own in chosen.items()}
+    given = folder, chosen, calls, together, late_s
+    by_rank = emulated.run(3, _judge_all, *given, timeout_s=1500, **options)
+    for variant, own in chosen.items():
+        assert _misjudged([verdicts[variant] for verdicts in by_rank], own) == [], variant
+
+
+def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
+    """Of the mutants by variant, each planted change with the first variant that has it.
+
+    Two are the same change if they have the same name and replace the same texts in the same
+    functions.
+    """
+    seen, found = set(), dict[str, dict[str, Mutant]]()
+    for variant, own in mutants.items():
+        for name, mutant in own.items():
+            changes = mutant.changes + mutant.control
+            key = name, tuple((place, old) for place, old, _ in changes)
+            if key not in seen:
+                seen.add(key)
+                found.setdefault(variant, {})[name] = mutant
+    return found
+
+
+def sampled(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
+    """What `make test` plants: every second change of the variant that has most of `once_each`.
+    `make thorough` plants all."""
+    changes = once_each(mutants)
+    variant = max(changes, key=lambda name: len(changes[name]))
+    return {variant: dict(list(changes[variant].items())[::2])}
+
+
+def _misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:
+    """What was accepted although it is a mutant, or refused although it is none; `by_rank`:
+    verdicts of one variant on each rank."""
+    found = []
+    for name in by_rank[0]:
+        shown = {verdicts[name] for verdicts in by_rank}
+        expected = mutants[name].shows if name in mutants else "right"
+        if not shown & set(expected.split(" or ")) or (expected == "right" and shown != {"right"}):
+            found.append((name, shown))
+    return found
