@@ -61,12 +61,10 @@ def why_other_kernels(document: Mapping[str, Any], machine: Machine | None) -> s
     None: such configs are not even worth confirming in place."""
     if machine is None or not document:
         return None
-    target, arch, stamped, installed = (
-        document["target"],
-        document["arch"],
-        stamp(document).get("triton"),
-        machine.build.get("triton"),
-    )
+    target = document["target"]
+    arch = document["arch"]
+    stamped = stamp(document).get("triton")
+    installed = machine.build.get("triton")
     if machine.target != target:
         return (
             f"the artifact is for {target}, and this machine is {machine.target}; measure here "

@@ -257,10 +257,8 @@ def score_of(
     }
     worst = max(sorted(lost), key=lost.__getitem__, default=None)  # of equals the smallest
     known = [[(lost[s], gained[s], possible[s]) for s in group if s in times] for group in groups]
-    figures, drawn = (
-        _figures(np.array([row for group in known for row in group]).reshape(-1, 3)),
-        _bootstrap(known),
-    )
+    figures = _figures(np.array([row for group in known for row in group]).reshape(-1, 3))
+    drawn = _bootstrap(known)
     return Score(
         geomean_regret=_rounded(figures[0]),
         geomean_interval=_middle(drawn[:, 0]),

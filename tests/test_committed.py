@@ -258,11 +258,9 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
         for mode in source.modes
     }
     again = provenance(datasets, {}, document["build"])
-    assert (again.rows, again.rows_digest, again.kernels) == (
-        document["rows"],
-        document["rows_digest"],
-        document["kernels"],
-    )
+    assert again.rows == document["rows"]
+    assert again.rows_digest == document["rows_digest"]
+    assert again.kernels == document["kernels"]
 
 
 SMALLEST = {
@@ -325,10 +323,8 @@ def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path
     shapes = op.shape_sets[op.main_set](world=artifact.target.gpus)
     refused, served = Selector(artifact), Selector(artifact, allow_modelled=True)
     for shape in shapes:
-        assert (
-            "modelled, not measured" in refused.select(shape).reason
-            and refused.select(shape).config.variant == "bsp"
-        )
+        assert "modelled, not measured" in refused.select(shape).reason
+        assert refused.select(shape).config.variant == "bsp"
         assert served.select(shape).source in ("modelled", "fallback")
     assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, (
         "it keeps BSP where its error could decide"
@@ -386,10 +382,8 @@ def test_a_figure_is_drawn_from_what_was_measured(name: str, points: str) -> Non
 def test_the_readme_is_short() -> None:
     """130 lines of 100 columns, tables and code apart."""
     lines = (ROOT / "README.md").read_text().splitlines()
-    assert (
-        len(lines) <= 130
-        and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
-    )
+    assert len(lines) <= 130
+    assert [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,9 @@ def test_a_row_is_current_while_the_installed_code_is_its_own() -> None:
 
 
 def test_the_newest_code_of_each_variant_is_by_time_and_rows_keep_their_order() -> None:
-    new, old, pull = (
-        row(PUSH, 5.0, code="new", created="2"),
-        row(PUSH, 6.0, code="old", created="1"),
-        row(PULL, 7.0, code="old", created="0"),
-    )
+    new = row(PUSH, 5.0, code="new", created="2")
+    old = row(PUSH, 6.0, code="old", created="1")
+    pull = row(PULL, 7.0, code="old", created="0")
     assert evidence.of_newest_code([new, old, pull]) == [new, pull]
     assert evidence.of_newest_code([pull, old, new]) == [pull, new]
 

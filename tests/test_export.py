@@ -54,16 +54,12 @@ def test_what_an_artifact_holds(
 ) -> None:
     found = document(modes, replace(origin, created="2026-11-21T00:00:00+00:00"))
     assert set(found) == set(FIELDS)
-    assert (found["arch"], found["bench"], found["modelled"], found["created"][:10]) == (
-        "sm_90",
-        "node",
-        False,
-        "2026-11-21",
-    )
-    assert (
-        found["rows"] == sum(dataset.rows for dataset in datasets.values())
-        and found["space"] == SPACE.digest()
-    )
+    assert found["arch"] == "sm_90"
+    assert found["bench"] == "node"
+    assert found["modelled"] is False
+    assert found["created"][:10] == "2026-11-21"
+    assert found["rows"] == sum(dataset.rows for dataset in datasets.values())
+    assert found["space"] == SPACE.digest()
     assert (
         found["held_out"]["graph"]["dtype=fp16,shard=k,b_layout=kn,world=8"]["split"]
         == "family and m held out at once"
@@ -100,11 +96,10 @@ def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: 
     for mode in modes:
         for shape in paper():
             one, other = trained.select(shape, mode), load_artifact(path).select(shape, mode)
-            assert one.source == "measured" and (one.config, one.source, one.near) == (
-                other.config,
-                other.source,
-                other.near,
-            )
+            assert one.source == "measured"
+            assert one.config == other.config
+            assert one.source == other.source
+            assert one.near == other.near
             assert other.expected_us == pytest.approx(one.expected_us, rel=1e-3)
 
 
@@ -114,11 +109,9 @@ def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(
     """A line for each measured shape; and the same text for the same content."""
     origin = replace(origin, created="2026-11-21T00:00:00+00:00")
     one, other = (export(modes, tmp_path / f"{name}.json", origin).read_text() for name in "ab")
-    assert (
-        one == other
-        and json.loads(one) == document(modes, origin)
-        and max(map(len, one.splitlines())) <= 400
-    )
+    assert one == other
+    assert json.loads(one) == document(modes, origin)
+    assert max(map(len, one.splitlines())) <= 400
     lines = [line.strip().rstrip(",") for line in one.splitlines()]
     for known in json.loads(one)["modes"]["graph"]["layouts"][0]["known"]:
         assert json.dumps(known, separators=(",", ":")) in lines

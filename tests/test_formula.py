@@ -68,10 +68,8 @@ class Random:
         )
 
     def formulas(self, seed: int) -> tuple[Formula, ...]:
-        random, features = (
-            np.random.default_rng(seed),
-            operation(self.ends[0].op).module("features"),
-        )
+        random = np.random.default_rng(seed)
+        features = operation(self.ends[0].op).module("features")
         count = len(curves([0.0] * len(features.SCALES)))
         made = [
             Formula(
@@ -158,10 +156,8 @@ def test_a_formula_answers_what_the_trainer_estimated(op: str, data: Any, seed: 
     assume(asked not in made.ends)
     fused = [number for number, config in enumerate(made.configs) if config.variant != "bsp"]
     formulas, number = made.formulas(seed), data.draw(st.sampled_from(fused))
-    us, found = (
-        made.numpy(formulas, asked.sizes_key)[number],
-        made.selector(formulas, number).select(asked),
-    )
+    us = made.numpy(formulas, asked.sizes_key)[number]
+    found = made.selector(formulas, number).select(asked)
     formula, size = formulas[number], getattr(asked, asked.SIZE)
     possible = operation(op).space.why_invalid(asked, made.configs[number], CHIP) is None
     assert (
@@ -179,9 +175,8 @@ def test_below_the_least_measured_size_the_bend_is_that_of_the_least() -> None:
     bent = Formula((1.0, *[0.0] * 6), (0.0, 1.0, *[0.0] * 8), 512, 8192)
     formulas = tuple(bent for _ in GEMM.configs)
     times = [GEMM.numpy(formulas, (m, 4096, 4096))[0] for m in (128, 256, 512, 1024)]
-    assert times[0] == times[1] == times[2] < times[3] and math.isnan(
-        GEMM.numpy(formulas, (127, 4096, 4096))[0]
-    )
+    assert times[0] == times[1] == times[2] < times[3]
+    assert math.isnan(GEMM.numpy(formulas, (127, 4096, 4096))[0])
 
 
 def test_a_fit_of_exact_times_finds_them_again_at_sizes_between_and_other_layers() -> None:
@@ -224,11 +219,9 @@ def test_a_config_with_few_rows_has_the_formula_of_its_variant() -> None:
     ]
     times = Times(dataset(kept), (BSP, SMALL, LARGE, few))
     found = fit_formulas(times, EVERY)
-    assert (
-        not found.bends[3].any()
-        and found.bends[2].any()
-        and (found.weights[3] != found.weights[2]).any()
-    )
+    assert not found.bends[3].any()
+    assert found.bends[2].any()
+    assert (found.weights[3] != found.weights[2]).any()
     assert (found.least[3], found.most[3]) == (128, 8192), "of the shapes where it was measured"
     whole = fit_formulas(Times(dataset(there), times.configs), EVERY)
     assert whole.bends[3].any()
@@ -262,15 +255,12 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> 
     alone is held out."""
     judged: list[int] = []
     for learned, asked in held_out(DATA):
-        families, sizes = (
-            {DATA.shapes[row].layer for row in learned},
-            {size(DATA.shapes[row]) for row in learned},
-        )
+        families = {DATA.shapes[row].layer for row in learned}
+        sizes = {size(DATA.shapes[row]) for row in learned}
         assert {ROWS[0], ROWS[-1]} <= sizes
         for row in asked:
-            assert DATA.shapes[row].layer not in families and (
-                size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]}
-            )
+            assert DATA.shapes[row].layer not in families
+            assert size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]}
         judged += asked.tolist()
     assert sorted(judged) == EVERY.tolist(), "each is judged once"
 
@@ -293,8 +283,6 @@ def test_too_few_shapes_hold_nothing_out() -> None:
 
 def test_formulas_of_exact_times_lose_nothing_held_out() -> None:
     found = judge(Times(DATA, (BSP, SMALL, LARGE)))
-    assert (
-        len(found.lost) == len(SHAPES)
-        and math.fsum(found.lost.values()) < 0.001 * len(SHAPES)
-        and max(map(abs, found.errors.values())) < 0.01
-    )
+    assert len(found.lost) == len(SHAPES)
+    assert math.fsum(found.lost.values()) < 0.001 * len(SHAPES)
+    assert max(map(abs, found.errors.values())) < 0.01

@@ -65,10 +65,8 @@ def rows(store: Store, *trials: Trial) -> Rows:
 def test_a_ratio_is_of_the_same_rounds() -> None:
     bsp = row(BSP, us(10))
     assert time_ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
-    assert (
-        time_ratio(row(PUSH, us(6)), bsp) == 0.6
-        and time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
-    )
+    assert time_ratio(row(PUSH, us(6)), bsp) == 0.6
+    assert time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
     assert (
         time_ratio(row(PUSH, Failure("hang", "late")), bsp)
         is None
@@ -126,10 +124,8 @@ def test_finals_are_those_not_older_than_the_search(store: Store) -> None:
 
 
 def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
-    pull, slow = (
-        SPACE.complete(Config("pull", block_m=64)),
-        SPACE.complete(Config("push", block_m=32)),
-    )
+    pull = SPACE.complete(Config("pull", block_m=64))
+    slow = SPACE.complete(Config("push", block_m=32))
     failed = row(SPACE.complete(Config("pull", block_m=32)), Failure("compile", "no"))
     found = rows(
         store,

@@ -105,11 +105,9 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
     with pytest.raises(SystemExit, match="2"):
         cli.main(["trials", "import", "rows.jsonl", "--db", "a.db"])
     (said,) = capsys.readouterr().err.splitlines()
-    assert (
-        said.startswith("error: line 2 of rows.jsonl is no whole row (")
-        and named in said
-        and len(said) < 300
-    )
+    assert said.startswith("error: line 2 of rows.jsonl is no whole row (")
+    assert named in said
+    assert len(said) < 300
     assert not Path("a.db").exists()  # nothing was there before
 
 
@@ -242,9 +240,8 @@ def test_any_trial_is_refused_or_reads_back(
     tmp_path: Path, empty: Path, data: Any, trial: Trial
 ) -> None:
     for found in read(tmp_path, "trial", changed(data.draw, trial.to_dict()))[1]:
-        assert Trial.from_dict(found.to_dict()).id == found.id and hash(found) == hash(
-            copy.deepcopy(found)
-        )
+        assert Trial.from_dict(found.to_dict()).id == found.id
+        assert hash(found) == hash(copy.deepcopy(found))
         assert (
             not isinstance(found.outcome, Measurement)
             or found.outcome.interval_us[0] <= found.outcome.median_us
@@ -264,6 +261,5 @@ def test_any_run_is_refused_or_reads_back(tmp_path: Path, empty: Path, data: Any
         (database := tmp_path / "a.db").write_bytes(empty.read_bytes())
         with Store.open(database) as store:
             store.add_run(found)
-            assert [as_text(stored) for stored in store.runs()] == [
-                as_text(found)
-            ] and store.check() == []
+            assert [as_text(stored) for stored in store.runs()] == [as_text(found)]
+            assert store.check() == []

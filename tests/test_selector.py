@@ -141,12 +141,10 @@ def test_a_measured_shape_is_answered_before_the_tree(
     )
     for place in SHAPES:
         found, best = trained.select(place), min(TILES, key=lambda config: TILES[config](place))
-        assert (found.config, found.source, trained.path(place), trained.leaf(place)) == (
-            best,
-            "measured",
-            (),
-            None,
-        )
+        assert found.config == best
+        assert found.source == "measured"
+        assert trained.path(place) == ()
+        assert trained.leaf(place) is None
         assert SPACE.why_invalid(place, found.config, CHIP) is None
         answers.add(found.config)
     assert BSP in answers and len(answers) > 4
@@ -155,9 +153,8 @@ def test_a_measured_shape_is_answered_before_the_tree(
         for place in SHAPES
         if (place.n, place.k) == LAYERS[1]
     ]
-    assert {one.source for one, _ in others} == {"interpolated"} and any(
-        one.expected_us != other.expected_us for one, other in others
-    )
+    assert {one.source for one, _ in others} == {"interpolated"}
+    assert any(one.expected_us != other.expected_us for one, other in others)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +242,8 @@ def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown
         for one in (written, layout_with(written, *place, 96))
     )
     places = [asked for asked in (*SHAPES, *UNSEEN) if sound.select(asked).config == first]
-    assert places and 96 not in [
-        dict(newer.select(asked).config.knobs).get("block_m") for asked in places
-    ]
+    assert places
+    assert 96 not in [dict(newer.select(asked).config.knobs).get("block_m") for asked in places]
 
 
 @pytest.mark.parametrize(
@@ -287,18 +283,14 @@ def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         found = trained.select(asked)
         told = json.loads(json.dumps(found.to_dict()))
-        assert told["config"] == found.config.to_dict() and (told["source"], told["reason"]) == (
-            found.source,
-            found.reason,
-        )
-        assert (told["expected_us"], told["bsp_us"], told["speedup"]) == (
-            found.expected_us,
-            found.bsp_us,
-            found.speedup,
-        )
-        assert told["interval"] == (found.interval and [*found.interval]) and told["near"] == [
-            [*sizes] for sizes in found.near
-        ]
+        assert told["config"] == found.config.to_dict()
+        assert told["source"] == found.source
+        assert told["reason"] == found.reason
+        assert told["expected_us"] == found.expected_us
+        assert told["bsp_us"] == found.bsp_us
+        assert told["speedup"] == found.speedup
+        assert told["interval"] == (found.interval and [*found.interval])
+        assert told["near"] == [[*sizes] for sizes in found.near]
 
 
 @pytest.mark.parametrize(
@@ -309,10 +301,8 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     trained: Selector, changed: dict[str, Any]
 ) -> None:
     asked = replace(SHAPES[3], **changed)
-    found, title = (
-        trained.select(asked),
-        ",".join(f"{name}={value}" for name, value in asked.named(asked.layout).items()),
-    )
+    found = trained.select(asked)
+    title = ",".join(f"{name}={value}" for name, value in asked.named(asked.layout).items())
     measured = "dtype=bf16,shard=m,b_layout=nk,world=2; dtype=fp16,shard=m,b_layout=nk,world=2"
     assert (
         found.reason == f"{title} was never measured for all_gather_gemm on h200x2; only {measured}"
@@ -323,9 +313,8 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
 
 def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
     found = trained.select(SHAPES[3], "eager")
-    assert found.config.variant == "bsp" and found.reason.startswith(
-        "mode 'eager' was never measured"
-    )
+    assert found.config.variant == "bsp"
+    assert found.reason.startswith("mode 'eager' was never measured")
     with pytest.raises(ValueError, match="mode='jit' is not one of graph, eager"):
         trained.select(SHAPES[3], "jit")
 
@@ -365,26 +354,21 @@ def test_an_operation_without_artifact(trained: Selector) -> None:
 
 
 def test_modelled_times_are_served_only_when_allowed() -> None:
-    artifact, asked = (
-        parse_artifact(content(rows(bench="model"), bench="model")),
-        (*SHAPES, *UNSEEN),
-    )
+    artifact = parse_artifact(content(rows(bench="model"), bench="model"))
+    asked = (*SHAPES, *UNSEEN)
     refused, served = (
         [Selector(artifact, allow_modelled=allowed).select(one) for one in asked]
         for allowed in (False, True)
     )
     for one in refused:
-        assert (
-            one.config.variant == "bsp"
-            and "modelled, not measured" in one.reason
-            and one.source == "fallback"
-        )
+        assert one.config.variant == "bsp"
+        assert "modelled, not measured" in one.reason
+        assert one.source == "fallback"
     assert {one.source for one in served} == {"modelled"}
     for part in (served[: len(SHAPES)], served[len(SHAPES) :]):
         assert any(one.config.variant != "bsp" for one in part)
-    assert all("predicted" in one.reason for one in served[: len(SHAPES)]) and not any(
-        "measured to be" in one.reason for one in served
-    )
+    assert all("predicted" in one.reason for one in served[: len(SHAPES)])
+    assert not any("measured to be" in one.reason for one in served)
 
 
 PULL = SPACE.complete(
@@ -469,22 +453,18 @@ def test_restricted_to_bsp(trained: Selector) -> None:
     found = trained.restricted("rank 3 differs")
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         answer = found.select(asked)
-        assert (answer.config.variant, answer.reason, answer.source) == (
-            "bsp",
-            "rank 3 differs",
-            "fallback",
-        )
+        assert answer.config.variant == "bsp"
+        assert answer.reason == "rank 3 differs"
+        assert answer.source == "fallback"
     assert trained.select(SHAPES[3]).config.variant == "push"
 
 
 def too_large(world: int, digits: int) -> list[Shape]:
     """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than
     4,300 digits."""
-    large, decode, size = (
-        replace(SHAPES[0], world=world, m=4096),
-        FlashDecode(1, 64, 8, 128, 8192, world),
-        world * 10**digits,
-    )
+    large = replace(SHAPES[0], world=world, m=4096)
+    decode = FlashDecode(1, 64, 8, 128, 8192, world)
+    size = world * 10**digits
     found: list[Shape] = [
         *(replace(large, **{name: size}) for name in ("m", "n", "k")),
         replace(large, world=size, m=size),

@@ -68,9 +68,8 @@ def test_exact_times_are_answered_by_what_is_the_fastest_where_nothing_was_measu
     for asked in UNSEEN:
         possible = [config for config in LAWS if SPACE.why_invalid(asked, config, CHIP) is None]
         found, us = exact[1].select(asked), min(LAWS[config](asked) for config in possible)
-        assert found.source == "interpolated" and found.expected_us == pytest.approx(
-            LAWS[found.config](asked), rel=0.01
-        )
+        assert found.source == "interpolated"
+        assert found.expected_us == pytest.approx(LAWS[found.config](asked), rel=0.01)
         assert LAWS[found.config](asked) <= 1.03 * us
 
 
@@ -86,9 +85,8 @@ def test_every_measured_shape_is_answered_by_its_own_best(make_rows: Rows) -> No
             assert (found.config, found.source) == (part.best(place), "measured") and part.allowed(
                 place, found.config
             )
-            assert found.expected_us == part.time_us(
-                place, found.config
-            ) and found.bsp_us == part.bsp_us(place)
+            assert found.expected_us == part.time_us(place, found.config)
+            assert found.bsp_us == part.bsp_us(place)
         lost = sum(part.log_regret(place, part.best(place)) or 0.0 for place in part.shapes)
         for config in {config for place in part.shapes for config in part.times_us[place]}:
             every = [
@@ -168,9 +166,8 @@ def replace_knobs(config: object, **knobs: object) -> object:
 
 def test_rows_of_a_search_alone_are_learned_from() -> None:
     _, selector = trained(dataset([replace(trial, stage="search") for trial in rows()]))
-    assert (
-        selector.select(shape(32)).config == SMALL and selector.select(shape(2048)).config == LARGE
-    )
+    assert selector.select(shape(32)).config == SMALL
+    assert selector.select(shape(2048)).config == LARGE
 
 
 def splits(at: Node) -> Iterator[Split]:
@@ -219,14 +216,11 @@ def test_a_tree_names_few_configs_that_exist_and_forms_of_bsp(several: LayoutMod
     assert len(leaves) > 1 and sum(leaf.rows for leaf in leaves) == len(several.known)
     for leaf in leaves:
         named = [several.configs[number] for number in leaf.candidates]
-        assert (
-            any(config.variant == "bsp" for config in named) and len(set(named)) == len(named) <= 6
-        )
-        assert (
-            0 < leaf.error < 1
-            and set(leaf.near) <= {known.sizes for known in several.known}
-            and len(leaf.near) <= 3
-        )
+        assert any(config.variant == "bsp" for config in named)
+        assert len(set(named)) == len(named) <= 6
+        assert 0 < leaf.error < 1
+        assert set(leaf.near) <= {known.sizes for known in several.known}
+        assert len(leaf.near) <= 3
 
 
 def test_thresholds_read_well(several: LayoutModel) -> None:
@@ -252,9 +246,8 @@ def test_what_was_measured_is_kept_with_the_forms_of_bsp_and_what_is_near_the_fa
     exact: tuple[LayoutModel, Selector],
 ) -> None:
     model = exact[0]
-    assert model.layout == ENGINE and {known.sizes for known in model.known} == {
-        place.sizes_key for place in SHAPES
-    }
+    assert model.layout == ENGINE
+    assert {known.sizes for known in model.known} == {place.sizes_key for place in SHAPES}
     for known in model.known:
         place = shape(*known.sizes)
         times = {model.configs[number]: us for number, us in known.times_us}
@@ -322,8 +315,6 @@ def test_a_layout_is_learned_from_its_own_rows_alone(exact: tuple[LayoutModel, S
         SMALL: lambda asked: 3 * LAWS[BSP](asked),
     }
     both = learned(dataset([*rows(), *rows(other, laws)]))
-    assert (
-        both.layouts[ENGINE] == exact[0]
-        and set(both.layouts) == {ENGINE, ("bf16", "k", "nk", 2)}
-        and not both.lent
-    )
+    assert both.layouts[ENGINE] == exact[0]
+    assert set(both.layouts) == {ENGINE, ("bf16", "k", "nk", 2)}
+    assert not both.lent

@@ -21,12 +21,10 @@ def test_integers_of_numpy_and_torch_are_sizes() -> None:
     plain = tftune.AllGatherGemm(64, 3584, 8192, 8)
     for m in (np.int64(64), np.uint8(64), torch.tensor(64)):
         shape = tftune.AllGatherGemm(m, 3584, 8192, 8)
-        assert (
-            shape == plain
-            and type(shape.m) is int
-            and shape.key == plain.key
-            and hash(shape) == hash(plain)
-        )
+        assert shape == plain
+        assert type(shape.m) is int
+        assert shape.key == plain.key
+        assert hash(shape) == hash(plain)
 
 
 @pytest.mark.parametrize(

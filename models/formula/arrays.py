@@ -65,10 +65,8 @@ class Times:
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         is_recipe = operation(self.data.op).space.is_recipe
-        timing, units = (
-            operation(self.data.op).module("features").timing,
-            Target.parse(self.data.target).chip.units,
-        )
+        timing = operation(self.data.op).module("features").timing
+        units = Target.parse(self.data.target).chip.units
         fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
         none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
 

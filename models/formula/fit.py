@@ -87,14 +87,10 @@ def fit_formulas(times: Times, rows: np.ndarray) -> Formulas:
             else:
                 weights[number] = _weights(terms[:, number], logs[:, number])
                 bends[number] = _bends(terms[:, number] @ weights[number], curves, logs[:, number])
-    seen, size = (
-        np.isfinite(logs),
-        np.array([times.sizes[row][times.place] for row in rows])[:, None],
-    )
-    least, most = (
-        np.where(seen, size, np.iinfo(np.int64).max).min(axis=0),
-        np.where(seen, size, 0).max(axis=0),
-    )
+    seen = np.isfinite(logs)
+    size = np.array([times.sizes[row][times.place] for row in rows])[:, None]
+    least = np.where(seen, size, np.iinfo(np.int64).max).min(axis=0)
+    most = np.where(seen, size, 0).max(axis=0)
     return Formulas(weights, bends, np.minimum(least, most), most)
 
 

@@ -121,10 +121,8 @@ def _check(model: LayoutModel) -> None:
     _check_known(model)
     _check_formulas(model)
     _check_knobs(model)
-    leaves, count = (
-        list(leaves_of(model.root)) if model.root is not None else [],
-        len(model.configs),
-    )
+    leaves = list(leaves_of(model.root)) if model.root is not None else []
+    count = len(model.configs)
     for leaf in leaves:
         if not set(leaf.candidates) <= set(range(count)):
             raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")

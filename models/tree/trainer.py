@@ -61,10 +61,8 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     kept = {shape: _kept(data, shape, common) for shape in data.shapes}
     configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
     everything = Times(data, configs)
-    formulas, spans = (
-        fit_formulas(everything, np.arange(len(data.shapes))),
-        spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES,
-    )
+    formulas = fit_formulas(everything, np.arange(len(data.shapes)))
+    spans = spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES
     judged = judge(times) if spans else Judged({}, {})
     root = _grown(times, configs, judged) if judged.lost else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
@@ -352,11 +350,9 @@ def _node(
     def node(index: int) -> Node:
         if arrays.children_left[index] < 0:
             return leaves[index]
-        below, above, column = (
-            arrays.children_left[index],
-            arrays.children_right[index],
-            int(arrays.feature[index]),
-        )
+        below = arrays.children_left[index]
+        above = arrays.children_right[index]
+        column = int(arrays.feature[index])
         ends = (
             float(features[paths[:, below], column].max()),
             float(features[paths[:, above], column].min()),
