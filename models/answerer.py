@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
-from tftune.db.trial import Interval
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -30,6 +29,7 @@ from tftune.models.layout import (
     interval_text,
     size_text,
 )  # fmt: skip
+from tftune.models.selection import Selection
 from tftune.models.surroundings import Named, Surroundings
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
@@ -51,21 +51,6 @@ class Terms:
     """Why a config's times, of this revision, do not hold here; None where they do."""
     modelled_error: float = 1.0
     """How many times speed-ups may be overstated: above 1 where times are modelled."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a layout answers for one shape."""
-
-    config: Config
-    source: Source
-    reason: str
-    us: float | None = None
-    bsp_us: float | None = None
-    interval: Interval | None = None
-    """The interval of the speed-up over BSP, where the config is not BSP."""
-    near: tuple[Sizes, ...] = ()
-    """Measured shapes that it rests on."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +123,7 @@ class Answerer:
     def _family(self, sizes: Sizes) -> Sizes:
         return sizes[: self._place] + sizes[self._place + 1 :]
 
-    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Answer:
+    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Selection:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is
         known."""
         sizes = shape.sizes_key
@@ -150,7 +135,7 @@ class Answerer:
             return self._measured(shape, known)
         estimate = self._estimate(shape, sizes)
         if isinstance(estimate, str):
-            return Answer(default(shape), "fallback", why or estimate)
+            return Selection(default(shape), "fallback", why or estimate)
         return self._decided(shape, estimate, default)
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
@@ -193,7 +178,7 @@ class Answerer:
         found = self._around(shape, estimate)
         return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in found}
 
-    def _measured(self, shape: Shape, known: Known) -> Answer:
+    def _measured(self, shape: Shape, known: Known) -> Selection:
         """The answer of rows of this very shape."""
         config, times = self.times.concrete(shape, known.best), dict(known.times_us)
         bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
@@ -222,8 +207,8 @@ class Answerer:
                     f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as "
                     "BSP on this shape (95 % interval)"
                 )
-                return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
-        return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
+                return Selection(config, source, reason, us, None, known.interval, (known.sizes,))
+        return Selection(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
     def _too_little(self, shapes: Iterable[Known], where: str) -> str:
         """Why BSP answers by modelled times: how fast a fused config is predicted to be at most at
@@ -331,7 +316,7 @@ class Answerer:
 
     def _decided(
         self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
-    ) -> Answer:
+    ) -> Selection:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         word, near = self._word, estimate.near
         if found := next(self._around(shape, estimate), None):
@@ -346,7 +331,7 @@ class Answerer:
                 why = nothing if fused else self._why_none(shape, estimate)
                 form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
                 source = self._source if bsp else "fallback"
-                return Answer(form, source, why, known_us, known_us, None, near)
+                return Selection(form, source, why, known_us, known_us, None, near)
             (bsp_us, of_bsp), (us, number) = bsp, fused
             sure = {number, of_bsp} <= estimate.sure.keys()
             error = self.model.error if sure else estimate.error
@@ -365,7 +350,7 @@ class Answerer:
         if self._given.modelled_error > 1:
             reason += f"; {discounted(ratio)}"
         if kept > needed:
-            return Answer(config, self._source, reason, us, bsp_us, interval, near)
+            return Selection(config, self._source, reason, us, bsp_us, interval, near)
         if kept > 1:
             reason += (
                 f"; more than {needed:.3g} times is asked for, as such estimates err by "
@@ -373,7 +358,7 @@ class Answerer:
             )
         bsp = bsp or self._first(shape, self._times(estimate, True))
         form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
-        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
+        return Selection(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
     def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[Named]:
         """What speed-ups measured around a shape say of each variant, the highest first. Nothing

@@ -45,9 +45,7 @@ def _why_other_bsp(document: Mapping[str, Any], machine: Machine | None) -> str 
         return None
     if document["target"].rpartition("x")[2] == "1":  # nothing is exchanged
         return None
-    if machine.build.get("multicast", "off") == stamp(document).get("multicast", "off"):
-        return None
-    if machine.build.get("multicast", "off") == "off":
+    if machine.build.get("multicast", "off") in ("off", stamp(document).get("multicast", "off")):
         return None
     op = document["op"]
     return (

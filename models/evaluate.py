@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class Evaluation:
         )
 
 
+Key = TypeVar("Key")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Train = Callable[[Dataset], LayoutModel]
 
@@ -104,7 +105,7 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
         "any": (f"family and {size} held out at once", both),
         "family": (
             "one family of shapes held out at a time",
-            _folds(shapes, lambda shape: shape.layer),
+            _folds(shapes, _layer),
         ),
         size: (
             f"one {size} held out at a time, but for the least and the greatest",
@@ -113,31 +114,35 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
     }
 
 
-def _size(shape: Shape) -> object:
-    return getattr(shape, shape.SIZE)
+def _size(shape: Shape) -> int:
+    size: int = getattr(shape, shape.SIZE)
+    return size
+
+
+def _layer(shape: Shape) -> str:
+    return shape.layer
+
+
+def _grouped(shapes: Iterable[Shape], key: Callable[[Shape], Key]) -> dict[Key, list[Shape]]:
+    groups: dict[Key, list[Shape]] = defaultdict(list)
+    for shape in shapes:
+        groups[key(shape)].append(shape)
+    return groups
 
 
 def _inner(shapes: Sequence[Shape]) -> list[Shape]:
     """The shapes that have a smaller and a larger one of their family."""
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for shape in shapes:
-        sizes[shape.layer].append(getattr(shape, shape.SIZE))
-    return [
-        shape
-        for shape in shapes
-        if min(sizes[shape.layer]) < getattr(shape, shape.SIZE) < max(sizes[shape.layer])
-    ]
+    sizes = {layer: [*map(_size, family)] for layer, family in _grouped(shapes, _layer).items()}
+    ends = {layer: (min(found), max(found)) for layer, found in sizes.items()}
+    return [shape for shape in shapes if _size(shape) not in ends[shape.layer]]
 
 
 def _folds(
     shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None
 ) -> list[Fold]:
-    groups: dict[object, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        groups[key(shape)].append(shape)
     found = [
         ([shape for shape in among or shapes if shape not in set(group)], group)
-        for group in groups.values()
+        for group in _grouped(shapes, key).values()
     ]
     return [(learned, judged) for learned, judged in found if learned]
 
@@ -166,7 +171,7 @@ def evaluate(
         for name, picks in found.items():
             chosen[name].update(picks)
     judged = [shape for _, asked in folds for shape in asked]
-    families = _families(judged)
+    families = _grouped(judged, _layer)
     scores = {
         name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()
     }
@@ -181,13 +186,6 @@ def evaluate(
         sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles),
         (min(counts), max(counts)), scores.pop("selector"), by_family, scores,
     )  # fmt: skip
-
-
-def _families(shapes: Iterable[Shape]) -> dict[str, list[Shape]]:
-    found: dict[str, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        found[shape.layer].append(shape)
-    return dict(found)
 
 
 def _regret(

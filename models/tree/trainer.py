@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -29,9 +28,8 @@ from tftune.models.formula.fit import (
 from tftune.models.gains import Around, Gains, logs_of, nearest, ranked
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
-from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice
-from tftune.models.tree.thresholds import round_between
-from tftune.models.tree.tree import Leaf, Node, Sizes, Split
+from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice, plain_tree
+from tftune.models.tree.tree import Leaf, Node, Sizes
 
 PORTFOLIO = 24
 """Configs that may answer for unmeasured shapes at most, BSP's forms among them."""
@@ -278,7 +276,7 @@ def _grown(times: Times, configs: Sequence[Config], judged: Judged) -> Node:
         if lattice.is_enough(tree, candidates):
             break
     leaves_by_end = _leaves(times, tree.apply(times.features), candidates, judged, configs)
-    return _node(names(times.data.op), lattice.features, tree, leaves_by_end)
+    return plain_tree(names(times.data.op), lattice.features, tree, leaves_by_end)
 
 
 def _summary(times: Times) -> Node | None:
@@ -299,7 +297,7 @@ def _summary(times: Times) -> Node | None:
     )
     tree = measured.tree(SUMMARY_LEAVES, 1)
     candidates = {end: picked[:1] for end, picked in measured.candidates(tree).items()}
-    return _node(
+    return plain_tree(
         known,
         measured.features,
         tree,
@@ -337,39 +335,3 @@ def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:
         if ordered
         else ()
     )
-
-
-def _node(
-    known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegressor, leaves: dict[int, Leaf]
-) -> Node:
-    """Our own values of scikit-learn's tree, with thresholds that read well. `known`: names of the
-    features."""
-    arrays = tree.tree_
-    paths = tree.decision_path(features).toarray().astype(bool)
-
-    def node(index: int) -> Node:
-        if arrays.children_left[index] < 0:
-            return leaves[index]
-        below = arrays.children_left[index]
-        above = arrays.children_right[index]
-        column = int(arrays.feature[index])
-        ends = (
-            float(features[paths[:, below], column].max()),
-            float(features[paths[:, above], column].min()),
-        )
-        sides = node(below), node(above)
-        return _merged(*sides) or Split(known[column], round_between(*ends), *sides)
-
-    return node(0)
-
-
-def _merged(below: Node, above: Node) -> Leaf | None:
-    """One leaf in place of two with the same candidates."""
-    if (
-        not isinstance(below, Leaf)
-        or not isinstance(above, Leaf)
-        or set(below.candidates) != set(above.candidates)
-    ):
-        return None
-    near = tuple(dict.fromkeys([*below.near, *above.near]))
-    return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])
