@@ -7,7 +7,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from timeit import repeat
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.artifact import digest, parse_artifact, read_artifact
+from tftune.models.artifact import parse_artifact, read_artifact
 from tftune.models.features import names, vector
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split, leaves_of, walk
@@ -88,22 +87,6 @@ def written() -> dict[str, Any]:
 @pytest.fixture
 def trained(written: dict[str, Any]) -> Selector:
     return Selector(parse_artifact(written))
-
-
-def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The document with these changes, and with the digest that fits."""
-    found = {**json.loads(json.dumps(document)), **changes}
-    return found | {"sha256": digest(found)}
-
-
-def layout_with(document: dict[str, Any], *path: Any) -> dict[str, Any]:
-    """The document with the last value at the place of its first layout that the others lead to."""
-    found = json.loads(json.dumps(document))
-    part = found["modes"]["graph"]["layouts"][0]
-    for name in path[:-2]:
-        part = part[name]
-    part[path[-2]] = path[-1]
-    return edited(found)
 
 
 def test_it_answers_as_the_tree(trained: Selector) -> None:
@@ -157,126 +140,10 @@ def test_a_measured_shape_is_answered_before_the_tree(
     assert any(one.expected_us != other.expected_us for one, other in others)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        [],
-        [64],
-        ["k"] * 3,
-        [0, 2048, 2048],
-        [-8, 2048, 2048],
-        [7, 2048, 2048],
-        [8, 2048, 2048, 2],
-        [8.0, 2048, 2048],
-        None,
-    ],
-)
-def test_a_measured_shape_that_is_none_is_refused(written: dict[str, Any], sizes: Any) -> None:
-    """An M of 7 is not divisible by two ranks."""
-    with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
-        parse_artifact(layout_with(written, "known", 0, 0, sizes))
-
-
-@pytest.mark.parametrize("number", [-1, 99, "0", None, 1.0])
-def test_a_number_of_no_config_is_refused(written: dict[str, Any], number: object) -> None:
-    for path in (("tree", [[0, number], 3, 0.1, []]), ("known", 0, 1, number)):
-        with pytest.raises(
-            ValueError,
-            match=r"a leaf names configs|a branch of the tree is|a measured shape is|names "
-            r"configs beyond",
-        ):
-            parse_artifact(layout_with(written, *path))
-    parse_artifact(layout_with(written, "tree", [[0, 1], 3, 0.1, []]))
-
-
-LEAF: list[Any] = [[0, 1], 3, 0.1, []]
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        (("error", math.nan), "an error of .* is nan, and may be 0 to 50"),
-        (("error", -0.1), "an error of .* is -0.1"),
-        (("error", 1e4), "an error of .* is 10000.0"),
-        (("error", math.inf), "an error of .* is inf"),
-        (("tree", [*LEAF[:2], 1e4, []]), "an error of .* is 10000.0"),
-        (("tree", ["m", 1.0, LEAF, [*LEAF[:2], -1.0, []]]), "is -1.0"),
-        (("known", 0, 3, 1, math.inf), "is not positive, or none that a kernel takes"),
-        (("known", 0, 3, 1, 1e-300), "is not positive, or none that a kernel takes"),
-        (("formulas", 0, 0, 0, 1e300), "has a weight above"),
-        (("formulas", 1, 0, 0, -1e300), "has a weight above"),
-        (("formulas", 0, 1, [1e3] * 10), "bends times by more than e to the power of 100"),
-        (("formulas", 0, 1, [0.0] * 9 + [-1e3]), "bends times by more than"),
-        (("formulas", 0, 1, [0.1]), "has 1 bends, and may have none or 10"),
-        (("formulas", 0, 1, [0.0] * 11), "has 11 bends, and may have none or 10"),
-    ],
-)  # fmt: skip
-def test_a_number_that_a_selection_could_not_compute_with_is_refused(
-    written: dict[str, Any], path: tuple[Any, ...], said: str
-) -> None:
-    """On loading, since no selection raises: an exponential that is no float, the logarithm of a
-    time that is 0."""
-    parse_artifact(written)
-    with pytest.raises(ValueError, match=rf"the artifact does not fit this tftune: .*{said}"):
-        parse_artifact(layout_with(written, *path))
-
-
-@pytest.mark.parametrize("value", [0, "wide"])
-def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown_here_is_not(
-    written: dict[str, Any], value: Any
-) -> None:
-    groups = written["modes"]["graph"]["layouts"][0]["configs"]
-    number, group = next(
-        (number, group) for number, group in enumerate(groups) if "block_m" in group["knobs"]
-    )
-    place = "configs", number, "values", 0, group["knobs"].index("block_m")
-    with pytest.raises(
-        ValueError, match=r"the artifact does not fit this tftune: push has knobs that give no time"
-    ):
-        parse_artifact(layout_with(written, *place, value))
-    first = Config.from_dict(
-        {"variant": group["variant"], **dict(zip(group["knobs"], group["values"][0], strict=True))}
-    )
-    sound, newer = (
-        Selector(parse_artifact(one), check_source=False)
-        for one in (written, layout_with(written, *place, 96))
-    )
-    places = [asked for asked in (*SHAPES, *UNSEEN) if sound.select(asked).config == first]
-    assert places
-    assert 96 not in [dict(newer.select(asked).config.knobs).get("block_m") for asked in places]
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"error": math.nan}, "with an error of nan"),
-        ({"error": 1e4}, "with an error of 10000.0"),
-        ({"layout": ["fp16"]}, "does not fit"),
-        ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"),
-        ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'"),
-    ],
-)
-def test_a_loan_that_a_selection_could_not_tell_of_is_refused(
-    written: dict[str, Any], changes: dict[str, Any], said: str
-) -> None:
-    loan = {
-        "layout": ["fp16", "m", "nk", 4],
-        "of": ["bf16", "m", "nk", 2],
-        "error": 0.05,
-        "pairs": 40,
-    }
-    sound, bad = (
-        {"graph": written["modes"]["graph"] | {"lent": [lent]}} for lent in (loan, loan | changes)
-    )
-    assert len(parse_artifact(edited(written, modes=sound)).modes["graph"].lent) == 1
-    with pytest.raises(ValueError, match=said):
-        parse_artifact(edited(written, modes=bad))
-
-
 def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
+    """How fast it is, test_dispatch.py measures."""
     for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
         assert trained.select(asked) is trained.select(replace(asked))
-        assert min(repeat(lambda: trained.select(asked), number=1000, repeat=5)) / 1000 < 20e-6  # noqa: B023
 
 
 def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
@@ -311,12 +178,10 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     assert SPACE.why_invalid(asked, found.config) is None
 
 
-def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
+def test_a_mode_never_measured(trained: Selector) -> None:
     found = trained.select(SHAPES[3], "eager")
     assert found.config.variant == "bsp"
     assert found.reason.startswith("mode 'eager' was never measured")
-    with pytest.raises(ValueError, match="mode='jit' is not one of graph, eager"):
-        trained.select(SHAPES[3], "jit")
 
 
 def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
