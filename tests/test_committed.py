@@ -24,10 +24,9 @@ import speedup
 
 from tftune.db.committed import files_of, read_files
 from tftune.db.evidence import counting
-from tftune.db.store import read_rows, read_trials_of, write_rows
+from tftune.db.store import read_rows, read_trials_of
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
@@ -40,7 +39,6 @@ from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector, read_artifact
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Split
-from tftune.pipeline.bench_factory import former_rows
 from tftune.pipeline.training_job import Source, choose, fit, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -384,27 +382,6 @@ def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 130
     assert [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
-
-
-@pytest.mark.parametrize(
-    ("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})]
-)
-def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
-    asked: str,
-    heard: set[str],
-    tmp_path: Path,
-    make_rows: Callable[..., list[Trial]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shape = AllGatherGemm(16, 3584, 8192, 2)
-    for target in ("mi300x8", "h200x2"):
-        (tmp_path / "trials" / target).mkdir(parents=True)
-        rows = make_rows((shape,), target=target)
-        write_rows(tmp_path / "trials" / target / "all_gather_gemm-1.jsonl", [], rows)
-    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path / "trials")
-    assert {
-        trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked), [shape])
-    } == heard
 
 
 @pytest.mark.parametrize("target", ["h100x2", "h200x2"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
@@ -35,21 +36,10 @@ def row(
     stage: str = "final",
     code: str = "a",
     created: str = "1",
-    **changed: object,
+    **changed: Any,
 ) -> Trial:
-    trial = Trial(
-        SHAPE,
-        config,
-        "graph",
-        TARGET,
-        "node",
-        "run",
-        code,
-        Measurement(us, bsp, 1e-4),
-        stage,
-        created,
-    )
-    return replace(trial, **changed)  # type: ignore[arg-type]
+    same = {"revision": code, "stage": stage, "created": created}
+    return stored.row(SHAPE, config, Measurement(us, bsp, 1e-4), **same | changed)
 
 
 def failure(config: Config, kind: str, created: str) -> Trial:

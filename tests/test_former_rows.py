@@ -78,15 +78,6 @@ def test_a_shape_that_is_none_is_named_with_its_line(files: list[Path], shape: s
         read_trials_of(files, lambda rows: set())
 
 
-def test_a_compressed_file_that_was_cut_off_is_named(files: list[Path]) -> None:
-    files[1].write_bytes(files[1].read_bytes()[:-20])
-    with pytest.raises(
-        StoreError,
-        match=rf"{files[1]} is no whole \.xz file .*; get it again, or give the rows as \.jsonl",
-    ):
-        read_trials_of(files, everything)
-
-
 def rows_of(counts: Mapping[int, int]) -> dict[Shape, int]:
     """How many rows each M has."""
     return {replace(SHAPE, m=m): count for m, count in counts.items()}
@@ -132,9 +123,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def heard(*shapes: Shape) -> list[int]:
-    """The numbers of the trials that a search of these shapes on 4 H200 is told."""
-    rows: list[Trial] = former_rows(shapes[0].op, Target.parse("h200x4"), shapes)
+def heard(*shapes: Shape, target: str = "h200x4") -> list[int]:
+    """The numbers of the trials that a search of these shapes is told."""
+    rows: list[Trial] = former_rows(shapes[0].op, Target.parse(target), shapes)
     return sorted(row.config["block_m"] - 16 for row in rows)
 
 
@@ -145,6 +136,11 @@ def test_a_search_is_told_the_nearest_rows_of_its_own_operation(
     monkeypatch.setattr("tftune.pipeline.bench_factory.FORMER", 1)
     assert heard(SHAPE) == [1, 2], "a shape is told whole"
     assert heard(AllGatherGemm(8, 3584, 8192, 4)) == [0] and heard(replace(SHAPE, m=4096)) == [3]
+
+
+def test_a_search_hears_of_more_and_fewer_of_these_gpus(checkout: Path) -> None:
+    assert heard(SHAPE, target="h200x8") == heard(SHAPE, target="h200x16") == [0, 1, 2, 3]
+    assert heard(SHAPE, target="mi300x4") == heard(SHAPE, target="mi300x8") == [5]
 
 
 def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(

@@ -23,17 +23,18 @@ from synthetic import (
     TARGET,
     dataset,
     law,
+    row,
     rows,
     shape,
 )
 
-from tftune.db.trial import Measurement, Trial
+from tftune.db.trial import Measurement
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.dataset import load
+from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.fit import LEAST_ROWS, Formulas, fit_formulas, held_out, judge
@@ -67,6 +68,14 @@ class Random:
             )
         )
 
+    @property
+    def data(self) -> Dataset:
+        """BSP's time at one end."""
+        shape = self.ends[0]
+        forms = [config for config in self.configs if config.variant == "bsp"]
+        trials = [row(shape, config, Measurement((9.0,))) for config in forms]
+        return load(trials, shape.op, TARGET, "graph", "node")
+
     def formulas(self, seed: int) -> tuple[Formula, ...]:
         random = np.random.default_rng(seed)
         features = operation(self.ends[0].op).module("features")
@@ -94,10 +103,7 @@ class Random:
             (slow, formulas[number]), places,
             Leaf((0, 1), 1, 0.01, ()), True, 0.01,
         )  # fmt: skip
-        row = Trial(
-            known, bsp, "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final"
-        )
-        return selector_of(load([row], known.op, TARGET, "graph", "node"), model)
+        return selector_of(self.data, model)
 
     def numpy(self, formulas: tuple[Formula, ...], sizes: tuple[int, ...]) -> np.ndarray:
         """Microseconds of each config, as the trainer estimates them; NaN where a formula does not
@@ -106,25 +112,7 @@ class Random:
             np.array([getattr(f, name) for f in formulas])
             for name in ("weights", "bends", "least", "most")
         )
-        row = Trial(
-            self.ends[0],
-            self.configs[0],
-            "graph",
-            TARGET,
-            "node",
-            "run",
-            "code",
-            Measurement((9.0,)),
-            "final",
-        )
-        data = load(
-            [replace(row, config=c) for c in self.configs if c.variant == "bsp"],
-            self.ends[0].op,
-            TARGET,
-            "graph",
-            "node",
-        )
-        return np.exp(Formulas(*arrays).logs(Times(data, self.configs), [sizes])[0])
+        return np.exp(Formulas(*arrays).logs(Times(self.data, self.configs), [sizes])[0])
 
 
 GEMM = Random(
@@ -258,9 +246,9 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> 
         families = {DATA.shapes[row].layer for row in learned}
         sizes = {size(DATA.shapes[row]) for row in learned}
         assert {ROWS[0], ROWS[-1]} <= sizes
-        for row in asked:
-            assert DATA.shapes[row].layer not in families
-            assert size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]}
+        for number in asked:
+            assert DATA.shapes[number].layer not in families
+            assert size(DATA.shapes[number]) not in sizes - {ROWS[0], ROWS[-1]}
         judged += asked.tolist()
     assert sorted(judged) == EVERY.tolist(), "each is judged once"
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stored import ENDED, RUN, TRIALS, raw
+from stored import ENDED, RUN, TRIALS
 
 from tftune.cli import app as cli
 from tftune.db.store import Store, StoreError, read_rows
@@ -61,6 +60,9 @@ BAD_TRIALS = [
     ({"shape": 5}, "shape=5"),
     ({"shape": f"m=64,n={10**300},k=8192,world=8"}, "n=1000000"),
     ({"op": []}, "op=[]"),
+    ({"op": "matmul"}, "no operation 'matmul'"),
+    ({"shape": "m=64"}, "lacks n, k, world"),
+    ({"mode": "jit"}, "mode='jit'"),
     ({"failure": [], "text": ""}, "failure=[]"),
     ({"failure": "hang", "text": 5}, "text=5"),
 ]
@@ -89,6 +91,13 @@ LINES += [
     (f'{{"trial":{DEEP}', "recursion depth"),
     ('{"trial": 5}', "this is {'trial': 5}"),
     ("[]", "this is []"),
+    ("{}", "this is {}"),
+    ("12", "this is 12"),
+    ('{"row": {}}', "this is {'row': {}}"),
+    ('{"run": 1, "trial": 2}', "this is {'run': 1, 'trial': 2}"),
+    ('{"run": {"id": "r"}}', "it lacks "),
+    ('{"trial": {"op": "all_gather_gemm"}}', "it lacks "),
+    ("\x00\x00", "Expecting value"),
 ]
 
 
@@ -101,67 +110,15 @@ def test_a_line_that_is_no_row_is_refused_with_its_field(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("rows.jsonl").write_text(json.dumps({"run": dataclasses.asdict(RUN)}) + "\n" + line + "\n")
+    run = json.dumps({"run": dataclasses.asdict(RUN)})
+    Path("rows.jsonl").write_text(f"{run}\n\n{line}\n")
     with pytest.raises(SystemExit, match="2"):
         cli.main(["trials", "import", "rows.jsonl", "--db", "a.db"])
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("error: line 2 of rows.jsonl is no whole row (")
+    assert said.startswith("error: line 3 of rows.jsonl is no whole row (")
     assert named in said
     assert len(said) < 300
     assert not Path("a.db").exists()  # nothing was there before
-
-
-@pytest.mark.parametrize(
-    ("change", "read", "named"),
-    [
-        (
-            """tft_trials SET config = '{"variant": "push", "kv_splits": [1]}'""",
-            Store.trials,
-            "the knob 'kv_splits' is [1]",
-        ),
-        (
-            f"tft_trials SET config = '{DEEP}'",
-            Store.trials,
-            "config is no JSON: maximum recursion depth",
-        ),
-        (f"tft_trials SET samples_us = '[{10**400}, 1.0]'", Store.trials, "us has 1000000"),
-        ("tft_trials SET samples_us = NULL", Store.trials, "samples_us is no JSON"),
-        ("tft_trials SET check_error = 'abc'", Store.trials, "check_error='abc'"),
-        ("tft_trials SET target = x'00'", Store.trials, r"target=b'\x00'"),
-        ("tft_runs SET build = '\"x\"'", Store.runs, "build='x'"),
-        ("tft_runs SET clocks = '5'", Store.runs, "clocks=5"),
-        (f"tft_runs SET ended = '{DEEP}'", Store.runs, "ended is no JSON: maximum recursion depth"),
-    ],
-)
-def test_a_stored_row_that_is_none_is_named(
-    path: Path,
-    change: str,
-    read: Callable[[Store], list[Run] | list[Trial]],
-    named: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """It is left out of what is read, alone, with one sentence that says what is wrong with it and
-    what to do; `check` says the same."""
-    kept_run = dataclasses.replace(RUN, id="kept")
-    kept = dataclasses.replace(TRIALS[0], run="kept")
-    with Store.open(path) as store:
-        store.add_run(RUN)
-        store.add_trial(TRIALS[0])
-        store.add_run(kept_run)
-        store.add_trial(kept)
-        with raw(path) as db:
-            first = f"id = '{RUN.id}'" if "tft_runs" in change else "number = 1"
-            db.execute(f"UPDATE {change} WHERE {first}")
-        of_run = "tft_runs" in change
-        assert read(store) == ([kept_run] if of_run else [kept])
-        assert read(store) == ([kept_run] if of_run else [kept]), "said once"
-        assert store.trials() == [kept], "a trial without a run that can be read does not count"
-        said = {record.getMessage() for record in caplog.records}
-        (problem,) = store.check()
-    name = f"run {RUN.id}" if of_run else f"trial {TRIALS[0].id} (row 1)"
-    assert problem.startswith(f"{name} cannot be read: ") and named in problem
-    hint = f"`tftune db check --db {path}` says all, and takes such rows out with --drop"
-    assert said == {f"{problem}; it is left out: {hint}"} and len(caplog.records) == 1
 
 
 def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:

@@ -205,26 +205,6 @@ class TestFiles:
         rows.write_bytes(b"\n".join(rows.read_bytes().split(b"\n")[:-1]))
         assert store.import_rows(rows) == (len(TRIALS) - 1, 0)
 
-    @pytest.mark.parametrize(
-        "line",
-        [
-            "[]",
-            "{}",
-            "12",
-            '{"row": {}}',
-            '{"trial": {"op": "all_gather_gemm"}}',
-            '{"run": {"id": "r"}}',
-            '{"run": 1, "trial": 2}',
-            "\x00\x00",
-        ],
-    )
-    def test_a_line_of_something_else_is_named(self, tmp_path: Path, line: str) -> None:
-        rows = tmp_path / "rows.jsonl"
-        write_rows(rows, [RUN], [])
-        rows.write_text(rows.read_text() + "\n" + line + "\n")
-        with pytest.raises(StoreError, match=f"^line 3 of {rows} is no whole row"):
-            read_rows(rows)
-
     def test_rows_without_their_run_import_nothing(self, store: Store, tmp_path: Path) -> None:
         write_rows(tmp_path / "rows.jsonl", [], [trial(), trial(1, run="r9")])
         with pytest.raises(StoreError, match="names run 'r9', which is neither"):

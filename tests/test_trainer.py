@@ -26,6 +26,7 @@ from synthetic import (
     law,
     learned,
     measured,
+    row,
     rows,
     shape,
 )
@@ -33,7 +34,6 @@ from synthetic import (
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.core.revision import installed
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.layout import LayoutModel
@@ -140,17 +140,8 @@ def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
     search it counts at its own shape only where no final row says otherwise."""
     once = SPACE.complete(replace_knobs(SMALL, num_stages=4))
     for stage, answers in (("search", SMALL), ("final", once)):
-        lucky = Trial(
-            shape(32),
-            once,
-            "graph",
-            TARGET,
-            "node",
-            "run",
-            installed(OP, "push"),
-            measured(1.0, LAWS[BSP](shape(32))),
-            stage,
-        )
+        fast = measured(1.0, LAWS[BSP](shape(32)))
+        lucky = row(shape(32), once, fast, stage=stage)
         model, selector = trained(dataset([*rows(), lucky]))
         assert selector.select(shape(32)).config == answers
         assert once not in {selector.select(asked).config for asked in (shape(20), *UNSEEN)}
