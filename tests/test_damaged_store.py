@@ -12,10 +12,10 @@ import optuna
 import pytest
 import sqlalchemy
 import synthetic
+from command_line import Tftune
 from stored import RUN, TRIALS, filled, raw, trial
 from unprivileged import read_only
 
-from tftune.cli import app as cli
 from tftune.db.lock import DamagedError
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 
@@ -145,34 +145,24 @@ class TestCheck:
 
 
 def test_commands_go_on_without_a_damaged_row_and_say_how_to_drop_it(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    tftune: Tftune, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def run(line: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*line.split(), "--db", "a.db"])
-        return ended.value.code, *capsys.readouterr()
-
-    monkeypatch.chdir(tmp_path)
     rows = synthetic.rows(bench="model")
-    write_rows(Path("a.jsonl"), [replace(RUN, id="run", target="h200x2", bench="model")], rows)
-    run("trials import a.jsonl")
-    with raw(Path("a.db")) as db:
+    write_rows(tmp_path / "a.jsonl", [replace(RUN, id="run", target="h200x2", bench="model")], rows)
+    tftune("trials import a.jsonl --db a.db")
+    with raw(tmp_path / "a.db") as db:
         db.execute("UPDATE tft_trials SET samples_us = bsp_samples_us WHERE number = 2")
     commands = "train all_gather_gemm", "export all_gather_gemm", "report", "trials export b.jsonl"
     for line in (*commands, "trials list", "trials stats"):
-        code, out, err = run(line)
-        assert not code and out, err
+        done = tftune(f"{line} --db a.db")
+        assert not done.code and done.out, done.err
         (said,) = [text for text in caplog.messages if "(row 2)" in text]
         assert "(row 2) was changed: id is" in said and f"db check --db {tmp_path}/a.db" in said
         caplog.clear()
-    assert len(read_rows(Path("b.jsonl"))[1]) == len(rows) - 1
-    assert run("db check --drop") == (
-        0, "a.db is sound\n", f"1 rows moved to {tmp_path}/a.db.dropped\n"
-    )  # fmt: skip
-    run("trials stats")
+    assert len(read_rows(tmp_path / "b.jsonl")[1]) == len(rows) - 1
+    moved = f"1 rows moved to {tmp_path}/a.db.dropped\n"
+    assert tftune("db check --drop --db a.db") == (0, "a.db is sound\n", moved)
+    tftune("trials stats --db a.db")
     assert caplog.messages == []
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Tftune
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stored import ENDED, RUN, TRIALS
 
-from tftune.cli import app as cli
 from tftune.db.store import Store, StoreError, read_rows
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.report.run_health import sentence
@@ -103,22 +103,15 @@ LINES += [
 
 @pytest.mark.parametrize(("line", "named"), LINES, ids=[named for _, named in LINES])
 def test_a_line_that_is_no_row_is_refused_with_its_field(
-    line: str,
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, named: str, tmp_path: Path, tftune: Tftune
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     run = json.dumps({"run": dataclasses.asdict(RUN)})
-    Path("rows.jsonl").write_text(f"{run}\n\n{line}\n")
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["trials", "import", "rows.jsonl", "--db", "a.db"])
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("error: line 3 of rows.jsonl is no whole row (")
-    assert named in said
-    assert len(said) < 300
-    assert not Path("a.db").exists()  # nothing was there before
+    (tmp_path / "rows.jsonl").write_text(f"{run}\n\n{line}\n")
+    done = tftune("trials import rows.jsonl --db a.db")
+    (said,) = done.err.splitlines()
+    assert done.code == 2 and said.startswith("error: line 3 of rows.jsonl is no whole row (")
+    assert named in said and len(said) < 300
+    assert not (tmp_path / "a.db").exists()  # nothing was there before
 
 
 def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:

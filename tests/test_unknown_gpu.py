@@ -15,6 +15,7 @@ from typing import Any
 import fake_gpu
 import pytest
 import synthetic
+from command_line import Tftune
 from fake_gpu import torch_with
 from push_artifact import push_everywhere
 from synthetic import decodes
@@ -321,25 +322,20 @@ def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(
 
 
 def test_rows_of_a_gpu_that_nothing_describes_are_listed_and_refused_for_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tftune: Tftune
 ) -> None:
     """`trials` needs the name alone. `train` needs the GPU, and says what describes it."""
-    monkeypatch.chdir(tmp_path)
-    with Store.open(Path("gb.db")) as store:
+    with Store.open(tmp_path / "gb.db") as store:
         store.add_run(Run("run", "gb300x72", "node", {}, "2026-11-22", {}))
         for row in synthetic.rows(synthetic.SHAPES[:2]):
             store.add_trial(replace(row, run="run", target="gb300x72"))
-    named = ["--target", "gb300x72", "--db", "gb.db"]
-    for words in (["trials", "list"], ["trials", "export", "rows.jsonl"], ["report"]):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*words, *named])
-        assert not ended.value.code
-    assert "gb300x72" in capsys.readouterr().out and Path("rows.jsonl").stat().st_size
-    for words in (named, named[2:]):
-        with pytest.raises(SystemExit, match="2"):
-            cli.main(["train", "all_gather_gemm", *words])
-        said = capsys.readouterr().err
-        assert "describe it, and none read here does" in said
-        assert "`tftune search` and `tftune calibrate` on that GPU write descriptions" in said
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["trials", "list", "--target", "gb400x72", "--db", "gb.db"])
+    named = "--target gb300x72 --db gb.db"
+    for words in ("trials list", "trials export rows.jsonl", "report"):
+        done = tftune(f"{words} {named}")
+        assert not done.code and ("gb300x72" in done.out or words != "trials list")
+    assert (tmp_path / "rows.jsonl").stat().st_size
+    for words in (named, "--db gb.db"):
+        done = tftune(f"train all_gather_gemm {words}")
+        assert done.code == 2 and "describe it, and none read here does" in done.err
+        assert "`tftune search` and `tftune calibrate` on that GPU write descriptions" in done.err
+    assert tftune("trials list --target gb400x72 --db gb.db").code == 2
