@@ -154,21 +154,14 @@ def content(
 
 def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:
     """A measured shape as an artifact has it; its fastest config answers."""
-    times = {
-        number: laws[config](place)
-        for number, config in enumerate(configs)
-        if config in possible(place, configs)
-    }
+    may = possible(place, configs)
+    times = {n: laws[config](place) for n, config in enumerate(configs) if config in may}
     best = min(times, key=times.__getitem__)
     ratio = (
         min(us for number, us in times.items() if configs[number].variant == "bsp") / times[best]
     )
-    return Known(
-        place.sizes_key,
-        best,
-        None if configs[best].variant == "bsp" else (ratio, ratio),
-        tuple(times.items()),
-    )
+    interval = None if configs[best].variant == "bsp" else (ratio, ratio)
+    return Known(place.sizes_key, best, interval, tuple(times.items()))
 
 
 def model(

@@ -33,11 +33,8 @@ def sound() -> dict[str, Any]:
 def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The document with these changes, and with the digest that fits; a field that is `...` is left
     out."""
-    found = {
-        name: value
-        for name, value in {**json.loads(json.dumps(document)), **changes}.items()
-        if value is not ...
-    }
+    every = json.loads(json.dumps(document)) | changes
+    found = {name: value for name, value in every.items() if value is not ...}
     return found | {"sha256": digest(found)}
 
 
@@ -175,11 +172,8 @@ def test_a_field_that_commands_read_later_has_its_form(
     sound: dict[str, Any], field: str, value: Any
 ) -> None:
     parse_artifact(edited(sound, held_out={"graph": {"x": REPORT}}, verified=STAMP))
-    with pytest.raises(
-        ValueError,
-        match=rf"the artifact has an unexpected form \({field} is .*run `tftune export` to write "
-        r"it again",
-    ):
+    said = rf"the artifact has an unexpected form \({field} is "
+    with pytest.raises(ValueError, match=f"{said}.*run `tftune export` to write it again"):
         parse_artifact(edited(sound, **{field: value}))
 
 
@@ -389,8 +383,6 @@ def test_every_shipped_artifact_loads_and_names_what_exists(path: Path) -> None:
 def leaves_are_sound(model: LayoutModel) -> bool:
     """Whether each leaf chooses among configs, one form of BSP at least among them."""
     bsp = {number for number, config in enumerate(model.configs) if config.variant == "bsp"}
-    return (
-        model.root is None
-        or all(bsp & set(leaf.candidates) for leaf in leaves_of(model.root))
-        or not model.spans
-    )
+    if model.root is None or not model.spans:
+        return True
+    return all(bsp & set(leaf.candidates) for leaf in leaves_of(model.root))

@@ -261,12 +261,9 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
     assert again.kernels == document["kernels"]
 
 
-SMALLEST = {
-    path.stem.partition("__")[0]: path
-    for path in sorted(
-        (parameter.values[0] for parameter in ARTIFACTS), key=lambda path: -path.stat().st_size
-    )
-}
+PATHS: list[Path] = [parameter.values[0] for parameter in ARTIFACTS]
+LARGEST_FIRST = sorted(PATHS, key=lambda path: -path.stat().st_size)
+SMALLEST = {path.stem.partition("__")[0]: path for path in LARGEST_FIRST}
 """Of each operation the artifact of the smallest file."""
 
 
@@ -285,14 +282,10 @@ def test_the_smallest_artifact_is_trained_again(op: str) -> None:
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
     """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every
     artifact."""
-    documents = {
-        path: json.loads(path.read_text())
-        for path in (parameter.values[0] for parameter in ARTIFACTS)
-    }
     reports = {
         (path, mode, title): report
-        for path, document in documents.items()
-        for mode, found in document["held_out"].items()
+        for path in PATHS
+        for mode, found in json.loads(path.read_text())["held_out"].items()
         for title, report in found.items()
     }
     path, mode, title = min(reports, key=lambda key: (reports[key]["folds"], *key))
@@ -395,15 +388,12 @@ def test_the_rule_for_bsp_names_a_form_that_is_nearly_the_fastest(op: str, targe
         if row.op == op and row.config.variant == "bsp" and row.mode == "graph" and measured:
             ratio = median(row.outcome.samples_us) / median(row.outcome.bsp_samples_us)
             times[row.shape][row.config] = ratio
+    named = {shape: space.complete(space.fallbacks(shape, chip)[0]) for shape in times}
     lost = [
-        log(of_form[named] / min(of_form.values()))
+        log(of_form[named[shape]] / min(of_form.values()))
         for shape, of_form in times.items()
-        if len(of_form) > 1
-        and (named := space.complete(space.fallbacks(shape, chip)[0])) in of_form
+        if len(of_form) > 1 and named[shape] in of_form
     ]
     assert len(lost) > 20 and exp(fmean(lost)) < 1.01 and sum(each > log(1.1) for each in lost) < 4
-    left_out = sum(
-        space.complete(space.fallbacks(shape, chip)[0]) not in of_form
-        for shape, of_form in times.items()
-    )
+    left_out = sum(named[shape] not in of_form for shape, of_form in times.items())
     assert left_out <= 0.03 * len(times), "another form was faster in the first call, and kept"

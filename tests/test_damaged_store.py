@@ -131,11 +131,8 @@ class TestCheck:
         content = path.read_bytes()
         entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
         assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
-        path.write_bytes(
-            content.replace(entry, damaged).replace(
-                b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"
-            )
-        )
+        made = content.replace(b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs")
+        path.write_bytes(made.replace(entry, damaged))
         for write in (True, False):
             with pytest.raises(
                 DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8"
@@ -177,13 +174,8 @@ class TestReadOnlyFolder:
     def test_cannot_be_written(self, store: Store, path: Path) -> None:
         store.close()
         path.with_name("t.db.lock").unlink()
-        with (
-            read_only(path.parent),
-            pytest.raises(
-                StoreError,
-                match=rf"^cannot write {path}: Permission denied; give a file in a folder",
-            ),
-        ):
+        said = f"^cannot write {path}: Permission denied; give a file in a folder"
+        with read_only(path.parent), pytest.raises(StoreError, match=said):
             Store.open(path)
 
     def test_rows_in_a_journal_that_nobody_read_are_told_of(

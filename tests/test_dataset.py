@@ -51,12 +51,8 @@ def of(*trials: Trial) -> Dataset:
 
 
 def test_only_the_rows_asked_for() -> None:
-    others = [
-        row(PUSH, 1.0, mode="eager"),
-        row(PUSH, 1.0, target="mi300x8"),
-        row(PUSH, 1.0, bench="model"),
-    ]
-    assert of(row(BSP, 70.0), *others).rows == 1
+    others = {"mode": "eager"}, {"target": "mi300x8"}, {"bench": "model"}
+    assert of(row(BSP, 70.0), *(row(PUSH, 1.0, **other) for other in others)).rows == 1
 
 
 def test_final_counts_before_search_and_newer_before_older() -> None:
@@ -263,11 +259,7 @@ def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
 def test_a_form_of_bsp_loses_much_where_it_was_never_measured() -> None:
     """One form was measured once and is the best there; the other one loses a fifth there."""
     once, everywhere = COPY, BSP
-    times = {
-        1: {everywhere: 10.0},
-        2: {everywhere: 10.0},
-        3: {everywhere: 12.0, once: 10.0},
-    }
+    times = {1: {everywhere: 10.0}, 2: {everywhere: 10.0}, 3: {everywhere: 12.0, once: 10.0}}
     best = {m: min(found, key=found.__getitem__) for m, found in times.items()}
     data: Any = SimpleNamespace(
         shapes=tuple(times),
@@ -296,11 +288,8 @@ def test_shapes_without_bsp_are_skipped() -> None:
 
 
 def test_nothing_to_learn_from_says_what_to_do() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run "
-        r"`tftune search",
-    ):
+    said = "no row of all_gather_gemm on h200x8 in mode graph from the node bench"
+    with pytest.raises(ValueError, match=f"{said}.*run `tftune search"):
         of(row(PUSH, 50.0))
     with pytest.raises(ValueError, match="mode='fast' is not one of graph, eager"):
         load([], OP, TARGET, "fast", "node")

@@ -26,22 +26,14 @@ from tftune.report.series import Series, size_of
 from tftune.serve.plots import speedups
 
 SHAPES = [tftune.AllGatherGemm(m, 3584, 8192, 8) for m in (16, 64)]
-TIMES = {16: (42.0, 25.0), 64: (42.0, 30.0)}
+TIMES = {16: {"bsp": 42.0, "push": 25.0}, 64: {"bsp": 42.0, "push": 30.0}}
 """BSP and push: 1.68 times as fast, and 1.40 times, which the discount leaves 0.97 of."""
 
 
 @pytest.fixture
 def lines(make_rows: Callable[..., list[Trial]]) -> Callable[[str], list[tables.Line]]:
     def made(bench: str) -> list[tables.Line]:
-        (row, *_) = make_rows((SHAPES[0],), bench=bench)
-        rows = [
-            replace(
-                row, shape=shape, bench=bench, config=config, outcome=Measurement((us,) * 5, None)
-            )
-            for shape in SHAPES
-            for config, us in zip((Config("bsp"), Config("push")), TIMES[shape.m], strict=True)
-        ]
-        return tables.lines(rows)
+        return tables.lines(timed(make_rows, TIMES, bench=bench))
 
     return made
 
@@ -90,11 +82,7 @@ def test_winner_speedup_and_discount_agree_wherever_they_are_shown(
 ) -> None:
     """The table of a search, its JSON, a selection, a report and the service's plots: chunked BSP
     is predicted to be faster, and the discount leaves nothing of it."""
-    times = {
-        16: {"bsp": 42.0, "push": 25.0},
-        64: {"bsp": 42.0, "push": 30.0},
-        1024: {"bsp": 179.0, "bsp_chunked": 134.0},
-    }
+    times = TIMES | {1024: {"bsp": 179.0, "bsp_chunked": 134.0}}
     rows = timed(make_rows, times, bench="model", target="mi300x8")
     found = {size_of(line.shape): line for line in tables.lines(rows)}
     data = load(rows, "all_gather_gemm", "mi300x8", "graph", "model")

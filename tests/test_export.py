@@ -42,11 +42,8 @@ def modes(datasets: dict[str, Dataset]) -> dict[str, Mode]:
 def origin(datasets: dict[str, Dataset], modes: dict[str, Mode]) -> Provenance:
     report = evaluate(datasets["graph"])
     assert report is not None
-    return provenance(
-        datasets,
-        {"graph": {modes["graph"].layouts[LAYOUT].title: report.to_dict()}},
-        {"triton": "3.6.0"},
-    )
+    reports = {"graph": {modes["graph"].layouts[LAYOUT].title: report.to_dict()}}
+    return provenance(datasets, reports, {"triton": "3.6.0"})
 
 
 def test_what_an_artifact_holds(
@@ -118,11 +115,8 @@ def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(
 
 
 def test_the_usual_place() -> None:
-    assert artifact_path(OP, "h200x8").parts[-3:] == (
-        "models",
-        "artifacts",
-        "all_gather_gemm__h200x8.json",
-    )
+    found = artifact_path(OP, "h200x8")
+    assert found.parts[-3:] == ("models", "artifacts", "all_gather_gemm__h200x8.json")
 
 
 def test_an_interrupted_write_leaves_the_old_file(
@@ -153,20 +147,13 @@ def test_a_place_that_cannot_be_written(
 
 def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) -> None:
     edited = replace(datasets["eager"], kernels={**datasets["eager"].kernels, "push": "0" * 12})
-    with pytest.raises(
-        ValueError,
-        match=r"different revisions of push .*run `tftune search all_gather_gemm --mode both` "
-        r"again",
-    ):
-        provenance({"graph": datasets["graph"], "eager": edited}, {}, {})
+    again = "run `tftune search all_gather_gemm --mode both` again"
+    with pytest.raises(ValueError, match=f"different revisions of push .*{again}"):
+        provenance(datasets | {"eager": edited}, {}, {})
     with pytest.raises(
         ValueError,
         match=r"on mi300x8 \(node\) and all_gather_gemm on h200x8 \(node\) are two artifacts",
     ):
-        provenance(
-            {"graph": datasets["graph"], "eager": replace(datasets["eager"], target="mi300x8")},
-            {},
-            {},
-        )
+        provenance(datasets | {"eager": replace(datasets["eager"], target="mi300x8")}, {}, {})
     with pytest.raises(ValueError, match="there is no dataset to export"):
         provenance({}, {}, {})

@@ -61,11 +61,8 @@ def test_a_line_of_another_shape_is_not_taken_apart(files: list[Path]) -> None:
     lines = files[0].read_text().splitlines()
     files[0].write_text("\n".join([*lines[:2], lines[2][:-1], *lines[3:]]) + "\n")
     assert read_trials_of(files, lambda rows: {OTHER}) == [QUOTED]
-    with pytest.raises(
-        StoreError,
-        match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command "
-        r"again",
-    ):
+    then = "delete that line, then run the command again"
+    with pytest.raises(StoreError, match=f"line 3 of {files[0]} is no whole row .*; {then}"):
         read_trials_of(files, everything)
 
 
@@ -106,16 +103,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "trials/h200x8"
     folder.mkdir(parents=True)
     (tmp_path / "trials/mi300x8").mkdir()
-    write_rows(
-        folder / f"{OP}-1.jsonl.xz",
-        [replace(RUN, role="superseded")],
-        [trial(0, shape=replace(SHAPE, m=16)), trial(1, shape=SHAPE)],
-    )
-    write_rows(
-        folder / f"{OP}-2.jsonl",
-        [RUN],
-        [trial(2, shape=SHAPE), trial(3, shape=replace(SHAPE, m=8192))],
-    )
+    old = [trial(0, shape=replace(SHAPE, m=16)), trial(1)]
+    new = [trial(2), trial(3, shape=replace(SHAPE, m=8192))]
+    write_rows(folder / f"{OP}-1.jsonl.xz", [replace(RUN, role="superseded")], old)
+    write_rows(folder / f"{OP}-2.jsonl", [RUN], new)
     decode = trial(4, shape=FlashDecode(1, 64, 8, 128, 4096, 8))
     write_rows(folder / "flash_decode-1.jsonl", [RUN], [decode])
     write_rows(tmp_path / "trials/mi300x8" / f"{OP}-1.jsonl", [RUN], [trial(5, target="mi300x8")])

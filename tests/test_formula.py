@@ -58,15 +58,8 @@ class Random:
     @property
     def configs(self) -> tuple[Config, ...]:
         op = operation(self.ends[0].op)
-        return tuple(
-            sorted(
-                {
-                    op.space.complete(config)
-                    for end in self.ends
-                    for config in op.space.defaults(end, CHIP)
-                }
-            )
-        )
+        defaults = (config for end in self.ends for config in op.space.defaults(end, CHIP))
+        return tuple(sorted({*map(op.space.complete, defaults)}))
 
     @property
     def data(self) -> Dataset:
@@ -80,16 +73,13 @@ class Random:
         random = np.random.default_rng(seed)
         features = operation(self.ends[0].op).module("features")
         count = len(curves([0.0] * len(features.SCALES)))
-        made = [
-            Formula(
-                tuple(random.uniform(0, 2, len(features.TERMS))),
-                tuple(random.uniform(-0.02, 0.02, count)),
-                least,
-                1 << 20,
-            )
-            for least in random.choice([16, 300, 5000], len(self.configs)).tolist()
-        ]
-        return tuple(Formula.from_list(formula.to_list()) for formula in made)
+
+        def formula(least: int) -> Formula:
+            weights = tuple(random.uniform(0, 2, len(features.TERMS)))
+            made = Formula(weights, tuple(random.uniform(-0.02, 0.02, count)), least, 1 << 20)
+            return Formula.from_list(made.to_list())
+
+        return tuple(map(formula, random.choice([16, 300, 5000], len(self.configs)).tolist()))
 
     def selector(self, formulas: tuple[Formula, ...], number: int) -> Selector:
         """Of one config beside BSP."""
@@ -148,11 +138,8 @@ def test_a_formula_answers_what_the_trainer_estimated(op: str, data: Any, seed: 
     found = made.selector(formulas, number).select(asked)
     formula, size = formulas[number], getattr(asked, asked.SIZE)
     possible = operation(op).space.why_invalid(asked, made.configs[number], CHIP) is None
-    assert (
-        math.isnan(us)
-        == (formula.least > BELOW * size or size > formula.most)
-        == (not formula.holds(size))
-    )
+    outside = formula.least > BELOW * size or size > formula.most
+    assert math.isnan(us) == outside == (not formula.holds(size))
     assert (found.config == made.configs[number]) == (possible and not math.isnan(us))
     if found.config == made.configs[number]:
         assert found.expected_us == pytest.approx(us, rel=1e-9)
@@ -262,11 +249,8 @@ def test_of_one_family_sizes_alone_are_held_out() -> None:
 
 
 def test_too_few_shapes_hold_nothing_out() -> None:
-    assert (
-        list(held_out(dataset(rows(SHAPES[:4]))))
-        == []
-        == list(judge(Times(dataset(rows(SHAPES[:4])), (BSP, SMALL))).errors)
-    )
+    few = dataset(rows(SHAPES[:4]))
+    assert list(held_out(few)) == [] == list(judge(Times(few, (BSP, SMALL))).errors)
 
 
 def test_formulas_of_exact_times_lose_nothing_held_out() -> None:

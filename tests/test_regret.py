@@ -173,13 +173,8 @@ def test_a_bar_that_is_missed_is_named(regret: ModuleType, make_rows: Rows) -> N
     """Where BSP is always the answer."""
     rows = make_rows(SHAPES, bench="node")
     dataset = regret.load(rows, "all_gather_gemm", "h200x8", "graph", "node")
-    bsp = regret.load(
-        [row for row in rows if row.config.variant == "bsp"],
-        "all_gather_gemm",
-        "h200x8",
-        "graph",
-        "node",
-    )
+    alone = [row for row in rows if row.config.variant == "bsp"]
+    bsp = regret.load(alone, "all_gather_gemm", "h200x8", "graph", "node")
     always = regret.evaluate(dataset, lambda part: train_layout(bsp.only(part.shapes)), "any")
     told = list(regret.missed(always))
     assert any(re.match(r"geomean 1\.\d{3} is above 1\.04", sentence) for sentence in told)
@@ -195,13 +190,9 @@ def test_bars_that_are_met_are_not_named(regret: ModuleType, make_rows: Rows) ->
     )
     report = regret.evaluate(dataset, split="m")
     met = replace(
-        report.selector,
-        geomean_regret=1.04,
-        p95_regret=1.12,
-        worst_regret=1.25,
-        oracle_gain_captured=0.9,
-    )
-    met = replace(met, slower_than_bsp=0, unknown=0)
+        report.selector, geomean_regret=1.04, p95_regret=1.12, worst_regret=1.25,
+        oracle_gain_captured=0.9, slower_than_bsp=0, unknown=0,
+    )  # fmt: skip
     rules = {"lucky": replace(met, geomean_regret=1.0, unknown=1), "alike": met}
     assert list(regret.missed(replace(report, selector=met, rules=rules))) == []
     slow = replace(met, slower_than_bsp=1)

@@ -149,11 +149,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
             (*path, "failure"),
             *(place for name, part in value.items() for place in places(part, (*path, name))),
         ]
-    return (
-        [path, *((*path, index) for index in range(len(value)))]
-        if isinstance(value, list)
-        else [path]
-    )
+    inner = range(len(value)) if isinstance(value, list) else ()
+    return [path, *((*path, index) for index in inner)]
 
 
 def changed(draw: Any, row: dict[str, Any]) -> dict[str, Any]:

@@ -205,17 +205,12 @@ def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
 
 def test_an_operation_without_artifact(trained: Selector) -> None:
     found = Selector().select(SHAPES[3])
-    assert (
-        found.config.variant == "bsp"
-        and "there is no artifact for all_gather_gemm; `tftune.warm_up` measures in place"
-        in found.reason
-    )
-    other = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2))
-    assert (other.config.variant, other.reason) == (
-        "bsp",
-        "there is no artifact for flash_decode, only for all_gather_gemm; `tftune.warm_up` "
-        "measures in place, and `tftune tune flash_decode` writes an artifact",
-    )
+    then = "`tftune.warm_up` measures in place, and `tftune tune {}` writes an artifact"
+    assert found.config.variant == "bsp"
+    assert found.reason == f"there is no artifact for {OP}; {then.format(OP)}"
+    other, op = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2)), "flash_decode"
+    assert other.config.variant == "bsp"
+    assert other.reason == f"there is no artifact for {op}, only for {OP}; {then.format(op)}"
 
 
 def test_modelled_times_are_served_only_when_allowed() -> None:
@@ -258,13 +253,8 @@ def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
     since."""
     root = Split("m", 100.0, Leaf((0, 1), 10, 0.02, ()), Leaf((0, 2), 20, 0.02, ()))
     sound = replace(model(weights=TWO), root=root)
-    stale = replace(
-        sound,
-        kernels=tuple(
-            "0" * 12 if config == LARGE else code
-            for config, code in zip(TWO, sound.kernels, strict=True)
-        ),
-    )
+    codes = dict(zip(TWO, sound.kernels, strict=True)) | {LARGE: "0" * 12}
+    stale = replace(sound, kernels=tuple(codes.values()))
     kept, found = selector(sound), selector(stale)
     for asked in (shape(32), shape(20), shape(90, 3072, 3072)):
         assert kept.select(asked).config == PULL and found.select(asked) == kept.select(asked)
@@ -334,12 +324,8 @@ def too_large(world: int, digits: int) -> list[Shape]:
         *(replace(large, **{name: size}) for name in ("m", "n", "k")),
         replace(large, world=size, m=size),
     ]
-    return [
-        *found,
-        replace(decode, kv_len=size),
-        replace(decode, batch=size),
-        replace(decode, q_heads=size, kv_heads=size),
-    ]
+    both = replace(decode, q_heads=size, kv_heads=size)
+    return [*found, replace(decode, kv_len=size), replace(decode, batch=size), both]
 
 
 def is_possible_bsp(selector: Selector, asked: Shape) -> bool:

@@ -195,11 +195,9 @@ class TestFiles:
         rows = tmp_path / "rows.jsonl"
         write_rows(rows, [RUN, replace(RUN, id="r2")], TRIALS)
         rows.write_bytes(rows.read_bytes()[: -1 - cut])
-        with pytest.raises(
-            StoreError,
-            match=f"^line {2 + len(TRIALS)} of {rows} is no whole row .*; delete that line, then "
-            "run the command again$",
-        ):
+        said = f"line {2 + len(TRIALS)} of {rows} is no whole row"
+        then = "delete that line, then run the command again"
+        with pytest.raises(StoreError, match=f"^{said} .*; {then}$"):
             store.import_rows(rows)
         assert (store.trials(), store.runs()) == ([], [RUN])
         rows.write_bytes(b"\n".join(rows.read_bytes().split(b"\n")[:-1]))

@@ -89,12 +89,11 @@ def test_every_measured_shape_is_answered_by_its_own_best(make_rows: Rows) -> No
             assert found.bsp_us == part.bsp_us(place)
         lost = sum(part.log_regret(place, part.best(place)) or 0.0 for place in part.shapes)
         for config in {config for place in part.shapes for config in part.times_us[place]}:
-            every = [
-                part.log_regret(place, config if part.allowed(place, config) else part.bsp(place))
-                or 0.0
+            served = [
+                (place, config if part.allowed(place, config) else part.bsp(place))
                 for place in part.shapes
             ]
-            assert lost <= sum(every) + 1e-9
+            assert lost <= sum(part.log_regret(*each) or 0.0 for each in served) + 1e-9
 
 
 def noisy(trial: Trial) -> Trial:
@@ -104,11 +103,8 @@ def noisy(trial: Trial) -> Trial:
     bsp = tuple(
         0.25 * us if number % 3 == 0 else us for number, us in enumerate(found.bsp_samples_us)
     )
-    return (
-        trial
-        if trial.config.variant == "bsp"
-        else replace(trial, outcome=replace(found, bsp_samples_us=bsp))
-    )
+    changed = replace(trial, outcome=replace(found, bsp_samples_us=bsp))
+    return trial if trial.config.variant == "bsp" else changed
 
 
 def test_where_no_speed_up_was_sure_bsp_answers_at_measured_shapes_and_between_them() -> None:
@@ -175,16 +171,9 @@ def several() -> LayoutModel:
     for number, block_n in enumerate((32, 64, 128, 256)):
         for block_m in (16, 32, 64, 128, 256):
             if (config := tile(block_m, block_n)) is not None and len(laws) < 14:
-                terms = (
-                    9.0 + 0.3 * number,
-                    3.0 * 64 * block_n / 8192 + block_m / 40,
-                    0.3 * 8192 / block_m / block_n,
-                    1.0,
-                    1.0,
-                    0.1,
-                    0.2,
-                )
-                laws[config] = law(config, terms)
+                each = 3.0 * 64 * block_n / 8192 + block_m / 40
+                terms = (9.0 + 0.3 * number, each, 0.3 * 8192 / block_m / block_n)
+                laws[config] = law(config, (*terms, 1.0, 1.0, 0.1, 0.2))
     layers = [(n, k) for n in (1024, 2048, 4096, 8192, 16384) for k in (2048, 8192)]
     shapes = [
         shape(m, n, k) for n, k in layers for m in (8, 32, 64, 128, 256, 512, 1024, 2048, 8192)
@@ -193,11 +182,8 @@ def several() -> LayoutModel:
 
 
 def tile(block_m: int, block_n: int) -> object:
-    config = SPACE.complete(
-        replace_knobs(
-            SMALL, block_m=block_m, block_n=block_n, num_warps=8 if block_m * block_n >= 8192 else 4
-        )
-    )
+    warps = 8 if block_m * block_n >= 8192 else 4
+    config = SPACE.complete(replace_knobs(SMALL, block_m=block_m, block_n=block_n, num_warps=warps))
     return config if SPACE.why_invalid(shape(8192), config, CHIP) is None else None
 
 
@@ -244,11 +230,8 @@ def test_what_was_measured_is_kept_with_the_forms_of_bsp_and_what_is_near_the_fa
         times = {model.configs[number]: us for number, us in known.times_us}
         assert BSP in times and model.configs[known.best] in times
         assert all(us == pytest.approx(LAWS[config](place)) for config, us in times.items())
-        assert all(
-            us < 1.3 * LAWS[model.configs[known.best]](place)
-            for config, us in times.items()
-            if config != BSP
-        )
+        most = 1.3 * LAWS[model.configs[known.best]](place)
+        assert all(us < most for config, us in times.items() if config != BSP)
 
 
 @pytest.mark.parametrize(("count", "spans"), [(1, False), (2, False), (3, True)])

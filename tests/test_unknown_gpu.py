@@ -85,13 +85,8 @@ def db(node: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The database of a search of three shapes on that machine."""
     path = tmp_path_factory.mktemp("l40s") / "l40s.db"
     shapes = ";".join(map(str, SHAPES))
-    assert (
-        run(
-            f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 "
-            f"--db {path}"
-        )
-        == 0
-    )
+    few = "--mode graph --effort quick --variant push --pool 4"
+    assert run(f"search {OP} --shapes {shapes} {few} --db {path}") == 0
     return path
 
 
@@ -313,11 +308,8 @@ def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(
     trials = [replace(trial, target=f"{chip.name}x2") for trial in decodes(48)]
     monkeypatch.setattr(fitting, "MANY", 1)
     run = Run(trials[0].run, f"{chip.name}x2", "node", {}, "2026-11-22", {})
-    found = fitting.fit(
-        fitting.choose(
-            fitting.sources(trials, [run]), "flash_decode", f"{chip.name}x2", "node", "rows"
-        )
-    )
+    parts = fitting.sources(trials, [run])
+    found = fitting.fit(fitting.choose(parts, "flash_decode", f"{chip.name}x2", "node", "rows"))
     assert [evaluation.shapes for evaluation in found.evaluations["graph"].values()] == [48]
 
 

@@ -85,8 +85,7 @@ def test_the_public_names_are_listed() -> None:
 def test_version_and_short_help(words: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", "tftune", *words], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
-    assert (
-        done.stdout.startswith("Usage: ")
-        if "-h" in words
-        else done.stdout == f"tftune {tftune.__version__}\n"
-    )
+    if "-h" in words:
+        assert done.stdout.startswith("Usage: ")
+    else:
+        assert done.stdout == f"tftune {tftune.__version__}\n"
