@@ -149,10 +149,8 @@ class Answerer:
             listed += sorted(self._times(estimate, True) + self._times(estimate, False))
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
-            if (
-                self._why_not(shape, number) is None
-                and (config := self.times.concrete(shape, number)) not in seen
-            ):
+            config = self.times.concrete(shape, number)
+            if config not in seen and self._why_not(shape, number) is None:
                 seen.add(config)  # a recipe may name what is listed with its knobs, too
                 yield config
 
@@ -180,34 +178,29 @@ class Answerer:
 
     def _measured(self, shape: Shape, known: Known) -> Selection:
         """The answer of rows of this very shape."""
-        config, times = self.times.concrete(shape, known.best), dict(known.times_us)
-        bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
-        us = times[known.best]
+        config, us = self.times.concrete(shape, known.best), dict(known.times_us)[known.best]
+        fastest_us = min(us for number, us in known.times_us if self._is_bsp[number])
+        bsp_us: float | None = fastest_us
         source: Source = "modelled" if self._word == "modelled" else "measured"
         how = "measured" if source == "measured" else "predicted"
+        said = f"{config.variant} was {how} to be"
         if known.interval is None and how == "predicted":
             reason = self._too_little([known], "on this shape")
         elif known.interval is None:
-            reason = (
-                "no fused config was measured to be faster than BSP on this shape with confidence"
-            )
+            nothing = "no fused config was measured to be faster than BSP on this shape"
+            reason = f"{nothing} with confidence"
         else:
-            (low, high), ratio = known.interval, bsp_us / us
+            (low, high), ratio = known.interval, fastest_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:
-                reason = (
-                    f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this "
-                    f"shape ({interval_text(known.interval, 95)})"
-                )
+                interval = interval_text(known.interval, 95)
+                reason = f"{said} {ratio:.2f} times as fast as BSP on this shape ({interval})"
                 if how == "predicted":
                     reason += f"; {discounted(ratio)}"
             else:
                 # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
                 # slower moment of the host.
-                reason = (
-                    f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as "
-                    "BSP on this shape (95 % interval)"
-                )
-                return Selection(config, source, reason, us, None, known.interval, (known.sizes,))
+                bsp_us, ratios = None, f"{low:.2f} to {high:.2f}"
+                reason = f"{said} {ratios} times as fast as BSP on this shape (95 % interval)"
         return Selection(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
     def _too_little(self, shapes: Iterable[Known], where: str) -> str:
@@ -374,10 +367,8 @@ class Answerer:
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
         for _, number in sorted(self._times(estimate, False)):
-            return (
-                f"{self.model.configs[number].variant} would be the fastest: "
-                f"{self._why_not(shape, number)}"
-            )
+            why = self._why_not(shape, number)
+            return f"{self.model.configs[number].variant} would be the fastest: {why}"
         if self._given.modelled_error > 1:
             near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
             return self._too_little(near, "on modelled shapes nearby")

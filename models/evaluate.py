@@ -103,10 +103,7 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
     ]
     return {
         "any": (f"family and {size} held out at once", both),
-        "family": (
-            "one family of shapes held out at a time",
-            _folds(shapes, _layer),
-        ),
+        "family": ("one family of shapes held out at a time", _folds(shapes, _layer)),
         size: (
             f"one {size} held out at a time, but for the least and the greatest",
             _folds(_inner(shapes), _size, shapes),
@@ -278,11 +275,8 @@ def _figures(rows: np.ndarray) -> tuple[float, float, float]:
         return 1.0, 1.0, math.nan
     possible = float(rows[:, 2].sum())
     captured = float(rows[:, 1].sum()) / possible if possible > 1e-9 else math.nan
-    return (
-        math.exp(float(rows[:, 0].mean())),
-        math.exp(percentile(rows[:, 0].tolist(), 0.95)),
-        captured,
-    )
+    lost = rows[:, 0].tolist()
+    return math.exp(float(rows[:, 0].mean())), math.exp(percentile(lost, 0.95)), captured
 
 
 def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.ndarray:
@@ -297,11 +291,10 @@ def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.nda
 
 def _middle(values: np.ndarray) -> Interval:
     found = values[np.isfinite(values)]
-    return (
-        (_rounded(float(np.quantile(found, 0.025))), _rounded(float(np.quantile(found, 0.975))))
-        if len(found)
-        else (0.0, 0.0)
-    )
+    if not len(found):
+        return 0.0, 0.0
+    low, high = (_rounded(float(np.quantile(found, share))) for share in (0.025, 0.975))
+    return low, high
 
 
 def _rounded(value: float) -> float:

@@ -30,7 +30,7 @@ from tftune.models.in_forms import InForms, check_facts, choices
 from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
-from tftune.models.tree.tree import Leaf, features_of, walk
+from tftune.models.tree.tree import Leaf, walk
 
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
@@ -218,12 +218,7 @@ class Selector:
             return ()
         from tftune.models.features import names, vector
 
-        asked = features_of(answerer.model.root)
-        features = {
-            name: value
-            for name, value in zip(names(shape.op), vector(shape.op, shape), strict=True)
-            if name in asked
-        }
+        features = dict(zip(names(shape.op), vector(shape.op, shape), strict=True))
         return walk(answerer.model.root, features)[1]
 
     def leaf(self, shape: Shape, mode: str = "graph") -> Leaf | None:
@@ -303,12 +298,8 @@ def fallback(shape: Shape, target: Target | None = None) -> Config:
     refused is the launcher's to say."""
     space, chip = operation(shape.op).space, target.chip if target else None
     try:
-        forms = (
-            config
-            for config in space.fallbacks(shape, chip)
-            if space.why_invalid(shape, config, chip) is None
-        )
-        return next(forms)
+        forms = space.fallbacks(shape, chip)
+        return next(form for form in forms if space.why_invalid(shape, form, chip) is None)
     except (ArithmeticError, LookupError, ValueError, StopIteration):
         return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -63,14 +64,13 @@ class Formulas:
 
     def values(self) -> tuple[Formula, ...]:
         """As our own values."""
-        return tuple(
-            Formula.from_list(
-                Formula(tuple(w), tuple(b) if b.any() else (), int(least), int(most)).to_list()
-            )
-            for w, b, least, most in zip(
-                self.weights, self.bends, self.least, self.most, strict=True
-            )
-        )
+
+        def rounded(weights: Any, bends: Any, least: Any, most: Any) -> Formula:
+            bent = tuple(bends) if bends.any() else ()
+            exact = Formula(tuple(weights), bent, int(least), int(most))
+            return Formula.from_list(exact.to_list())
+
+        return tuple(map(rounded, self.weights, self.bends, self.least, self.most))
 
 
 def fit_formulas(times: Times, rows: np.ndarray) -> Formulas:

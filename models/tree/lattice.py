@@ -48,15 +48,9 @@ class Lattice:
     @classmethod
     def of(cls, times: Times) -> Lattice:
         data, shapes = times.data, _random_shapes(times.data)
-        logs = fit_formulas(times, np.arange(len(data.shapes))).logs(
-            times, [shape.sizes_key for shape in shapes]
-        )
-        possible = np.isfinite(logs) & np.array(
-            [
-                [data.why_invalid(shape, config) is None for config in times.configs]
-                for shape in shapes
-            ]
-        )
+        formulas = fit_formulas(times, np.arange(len(data.shapes)))
+        logs = formulas.logs(times, [shape.sizes_key for shape in shapes])
+        possible = np.isfinite(logs) & times.possible_at(shapes)
         features = np.array([vector(data.op, shape) for shape in shapes])
         return cls(features, np.where(possible, logs, np.inf), times.is_bsp)
 
@@ -68,12 +62,8 @@ class Lattice:
         for kind in (self.is_bsp, ~self.is_bsp):
             part = self.logs[:, kind]
             least = part.min(axis=1, keepdims=True, initial=np.inf)
-            found[:, kind] = np.minimum(
-                np.where(
-                    np.isfinite(part), part - np.where(np.isfinite(least), least, 0.0), CAPPED
-                ),
-                CAPPED,
-            )
+            lost = part - np.where(np.isfinite(least), least, 0.0)
+            found[:, kind] = np.minimum(np.where(np.isfinite(part), lost, CAPPED), CAPPED)
         return found
 
     def tree(self, leaves: int, least: int = LEAST_SHAPES) -> DecisionTreeRegressor:
@@ -173,23 +163,19 @@ def plain_tree(
         below = arrays.children_left[index]
         above = arrays.children_right[index]
         column = int(arrays.feature[index])
-        ends = (
-            float(features[paths[:, below], column].max()),
-            float(features[paths[:, above], column].min()),
-        )
+        low = float(features[paths[:, below], column].max())
+        high = float(features[paths[:, above], column].min())
         sides = node(below), node(above)
-        return _merged(*sides) or Split(known[column], round_between(*ends), *sides)
+        return _merged(*sides) or Split(known[column], round_between(low, high), *sides)
 
     return node(0)
 
 
 def _merged(below: Node, above: Node) -> Leaf | None:
     """One leaf in place of two with the same candidates."""
-    if (
-        not isinstance(below, Leaf)
-        or not isinstance(above, Leaf)
-        or set(below.candidates) != set(above.candidates)
-    ):
+    if not isinstance(below, Leaf) or not isinstance(above, Leaf):
+        return None
+    if set(below.candidates) != set(above.candidates):
         return None
     near = tuple(dict.fromkeys([*below.near, *above.near]))
     return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])

@@ -128,14 +128,8 @@ def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config
     fused = [(us, config) for us, config in times if config.variant != "bsp"]
     near = [config for us, config in fused if us <= most]
     shown = [config for _, config in fused[:1]] if data.bench == "model" else []
-    kept = dict.fromkeys(
-        [
-            *forms,
-            *shown,
-            *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES],
-            data.best(shape),
-        ]
-    )
+    allowed = [config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES]
+    kept = dict.fromkeys([*forms, *shown, *allowed, data.best(shape)])
     return (*kept, *(recipe for recipe in recipes if data.concrete(shape, recipe) in kept))
 
 
@@ -297,12 +291,9 @@ def _summary(times: Times) -> Node | None:
     )
     tree = measured.tree(SUMMARY_LEAVES, 1)
     candidates = {end: picked[:1] for end, picked in measured.candidates(tree).items()}
-    return plain_tree(
-        known,
-        measured.features,
-        tree,
-        _leaves(times, tree.apply(measured.features), candidates, Judged({}, {}), times.configs),
-    )
+    ends = tree.apply(measured.features)
+    leaves = _leaves(times, ends, candidates, Judged({}, {}), times.configs)
+    return plain_tree(known, measured.features, tree, leaves)
 
 
 def _leaves(
@@ -330,8 +321,5 @@ def _leaves(
 def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:
     """Up to three measured shapes of a leaf: the smallest, one in the middle, the largest."""
     ordered = sorted(data.shapes[row].sizes_key for row in members)
-    return (
-        tuple(dict.fromkeys(ordered[place] for place in (0, len(ordered) // 2, -1)))
-        if ordered
-        else ()
-    )
+    places = (0, len(ordered) // 2, -1) if ordered else ()
+    return tuple(dict.fromkeys(ordered[place] for place in places))
