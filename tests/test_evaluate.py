@@ -96,6 +96,7 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training(
     def each(work: Callable[[Any], Any], folds: Iterable[Any]) -> Iterable[Any]:
         for learned, asked in folds:
             layers, sizes = {place.layer for place in learned}, {place.m for place in learned}
+            assert sizes >= ENDS
             assert all(
                 place.layer not in layers and (place.m not in sizes or place.m in ENDS)
                 for place in asked

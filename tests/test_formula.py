@@ -221,33 +221,6 @@ def test_what_is_no_formula_is_refused(values: Any) -> None:
         Formula.from_list(values)
 
 
-def size(shape: Shape) -> int:
-    return int(getattr(shape, shape.SIZE))
-
-
-def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> None:
-    """But for the least and the greatest size, beyond which nothing is answered: there the family
-    alone is held out."""
-    judged: list[int] = []
-    for learned, asked in held_out(DATA):
-        families = {DATA.shapes[row].layer for row in learned}
-        sizes = {size(DATA.shapes[row]) for row in learned}
-        assert {ROWS[0], ROWS[-1]} <= sizes
-        for number in asked:
-            assert DATA.shapes[number].layer not in families
-            assert size(DATA.shapes[number]) not in sizes - {ROWS[0], ROWS[-1]}
-        judged += asked.tolist()
-    assert sorted(judged) == EVERY.tolist(), "each is judged once"
-
-
-def test_of_one_family_sizes_alone_are_held_out() -> None:
-    one = dataset(rows([shape(8 << number) for number in range(11)]))
-    folds = list(held_out(one))
-    judged = [size(one.shapes[row]) for _, asked in folds for row in asked]
-    assert sorted(judged) == [8 << number for number in range(1, 10)]
-    assert all(not set(learned) & set(asked) for learned, asked in folds)
-
-
 def test_too_few_shapes_hold_nothing_out() -> None:
     few = dataset(rows(SHAPES[:4]))
     assert list(held_out(few)) == [] == list(judge(Times(few, (BSP, SMALL))).errors)

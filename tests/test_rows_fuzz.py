@@ -62,7 +62,9 @@ BAD_TRIALS = [
     ({"op": []}, "op=[]"),
     ({"op": "matmul"}, "no operation 'matmul'"),
     ({"shape": "m=64"}, "lacks n, k, world"),
-    ({"mode": "jit"}, "mode='jit'"),
+    ({"mode": "jit"}, "mode='jit' is not one of "),
+    ({"bench": "laptop"}, "bench='laptop' is not one of "),
+    ({"stage": "last"}, "stage='last' is not one of "),
     ({"failure": [], "text": ""}, "failure=[]"),
     ({"failure": "hang", "text": 5}, "text=5"),
 ]

@@ -4,7 +4,6 @@ file with Optuna."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -219,22 +218,6 @@ class TestFiles:
             StoreError, match=r"cannot write .*rows\.jsonl: Not a directory; choose a folder"
         ):
             write_rows(tmp_path / "file" / "rows.jsonl", [], [])
-
-    def test_a_failed_export_leaves_the_old_file(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        rows = tmp_path / "rows.jsonl"
-        write_rows(rows, [RUN], [])
-        before = rows.read_bytes()
-
-        def full(*_: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "replace", full)
-        with pytest.raises(StoreError, match="No space left on device"):
-            write_rows(rows, [], TRIALS)
-        assert rows.read_bytes() == before
-        assert list(tmp_path.iterdir()) == [rows]
 
 
 class TestOptuna:

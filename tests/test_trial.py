@@ -98,14 +98,6 @@ def test_an_unknown_kind_of_failure_lists_the_kinds() -> None:
         Failure("slow", "")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("mode", "jit"), ("bench", "laptop"), ("stage", "last")]
-)
-def test_unknown_words_are_refused(field: str, value: str) -> None:
-    with pytest.raises(ValueError, match=f"{field}='{value}' is not one of "):
-        trial(**{field: value})
-
-
 OUTCOMES = [
     MEASURED,
     Measurement((10.0,)),
@@ -141,13 +133,6 @@ def test_every_part_of_the_content_changes_the_id() -> None:
     ids = {each.id for each in (trial(), *changed)}
     assert len(ids) == len(changed) + 1
     assert trial().id == trial().id
-
-
-def test_a_knob_that_no_space_has_is_still_read() -> None:
-    """Rows outlive knobs."""
-    content = trial().to_dict()
-    content["config"]["forgotten_knob"] = "fast"
-    assert Trial.from_dict(content).config["forgotten_knob"] == "fast"
 
 
 def test_a_number_stays_what_it_is_but_minus_zero() -> None:
