@@ -286,7 +286,7 @@ def test_the_same_command_measures_nothing_again(
 def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
     artifact = read_artifact(searched[1])
     selector = Selector(artifact, allow_modelled=True)
-    told = artifact.modes["graph"].facts
+    told, chip = artifact.modes["graph"].facts, artifact.target.chip
     assert told
     changed = 0
     for shape in SHAPES[::2]:
@@ -294,8 +294,8 @@ def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
         for text in LENGTHS:
             facts = Facts.of(Lengths.parse(text).local(shape, 0))
             found = selector.select(shape, facts=facts)
-            form = told.form(shape, plain.config, artifact.target.chip, facts)
-            assert found.config == form.applied(shape, plain.config, artifact.target.chip)
+            form = told.form(shape, plain.config, chip, facts)
+            assert found.config == form.applied(shape, plain.config, chip)
             assert found.config in selector.choices(shape) and len(selector.choices(shape)) <= 4
             assert selector.select(shape, facts=facts) is found
             if found.config != plain.config:
@@ -304,10 +304,8 @@ def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
                 assert "by this rank's facts" in found.reason
             else:
                 assert found == plain
-        known = told.form(shape, plain.config, artifact.target.chip)
-        assert selector.select(shape).config == known.applied(
-            shape, plain.config, artifact.target.chip
-        )
+        known = told.form(shape, plain.config, chip)
+        assert selector.select(shape).config == known.applied(shape, plain.config, chip)
     assert changed
 
 
