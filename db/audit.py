@@ -76,23 +76,16 @@ class Audit:
             "config": self.config.to_dict(),
             "resources": self.resources and list(asdict(self.resources).values()),
         }
-        return json.dumps(
-            {name: value for name, value in row.items() if value not in ("", None)},
-            separators=(",", ":"),
-        )
+        told = {name: value for name, value in row.items() if value not in ("", None)}
+        return json.dumps(told, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> Audit:
         """Raises KeyError, TypeError or ValueError where it is no such row."""
         row = json.loads(line)
         found = row.pop("resources", None)
-        return cls(
-            **row
-            | {
-                "config": Config.from_dict(row["config"]),
-                "resources": Resources(*found) if found else None,
-            }
-        )
+        row["config"] = Config.from_dict(row["config"])
+        return cls(**row, resources=Resources(*found) if found else None)
 
 
 def read_audits(path: Path) -> list[Audit]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tftune.db.files import read_file, replace_file
+from tftune.db.row_checks import is_number
 from tftune.db.target import Target, target_of
 from tftune.kernels.core.chip import NAMES
 from tftune.kernels.core.chips import CHIPS
@@ -65,7 +65,7 @@ def calibrated(target: Target, path: Path) -> Target:
     found = {part: document.get(part, {}) for part in ("constants", "assumed")}
     for constants in found.values():
         for name, value in constants.items():
-            if name not in NAMES or not _is_rate(value):
+            if name not in NAMES or not (is_number(value) and value > 0):
                 wrong = f"{path} has {name}={value!r}, which is no constant of a chip"
                 raise ValueError(f"{wrong}; run `tftune calibrate` again")
     chip = target.chip.with_constants(found["constants"], found["assumed"])
@@ -94,12 +94,3 @@ def _read(path: Path) -> tuple[dict[str, Any], Target]:
         raise ValueError(
             f"{path} is no file of a calibration ({error!r}); run `tftune calibrate` to write one"
         ) from error
-
-
-def _is_rate(value: Any) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value > 0
-    )

@@ -60,9 +60,6 @@ def trial_of(row: dict[str, Any]) -> Trial:
     }
     if row["failure"] is not None:
         return Trial.from_dict(same | {"failure": row["failure"], "text": row["text"]})
-    times = {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}
-    return Trial.from_dict(
-        same
-        | times
-        | {"check_error": row["check_error"], "stopped_early": bool(row["stopped_early"])}
-    )
+    same |= {"us": _unpacked(row, "samples_us"), "bsp_us": _unpacked(row, "bsp_samples_us")}
+    stopped = bool(row["stopped_early"])
+    return Trial.from_dict(same | {"check_error": row["check_error"], "stopped_early": stopped})

@@ -34,11 +34,8 @@ def replace_file(
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         refuse_to_replace_a_database(path)
-        _write_and_rename(
-            Path(os.path.realpath(path)),
-            content.encode() if isinstance(content, str) else content,
-            mode,
-        )
+        whole = content.encode() if isinstance(content, str) else content
+        _write_and_rename(Path(os.path.realpath(path)), whole, mode)
     except OSError as error:
         raise StoreError(
             f"cannot write {what}{path}: {error.strerror or error}; {otherwise}"

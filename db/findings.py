@@ -98,16 +98,7 @@ def findings(store: Store) -> list[Finding]:
 
 def add(store: Store, finding: Finding) -> bool:
     """Store a finding; returns whether it is new."""
-    row = asdict(finding)
-    marks = ", ".join(f":{name}" for name in row)
-    return (
-        store.execute(
-            f"INSERT INTO tft_findings ({', '.join(row)}) VALUES ({marks}) "
-            "ON CONFLICT (id) DO NOTHING",
-            row,
-        )
-        == 1
-    )
+    return store.insert("tft_findings", asdict(finding))
 
 
 def change(store: Store, name: str, state: str, note: str, now: str) -> Finding:

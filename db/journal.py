@@ -13,7 +13,6 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -21,8 +20,9 @@ from uuid import uuid4
 from tftune.db.files import read_file, replace_file
 from tftune.db.lock import StoreError, refuse_to_replace_a_database
 from tftune.db.row_checks import shown
+from tftune.db.row_files import row_lines, row_of
 from tftune.db.target import minor
-from tftune.db.trial import Run, Trial
+from tftune.db.trial import Failure, Run, Trial
 from tftune.kernels.core.space import Config
 
 EXCLUDING = ("hang", "crash", "wrong")
@@ -32,12 +32,6 @@ Excluded = frozenset[tuple[str, Config, str]]
 """Operation, config and revision of each config that is not launched again."""
 
 
-def line(row: Run | Trial) -> str:
-    """One row as `tftune trials import` reads it."""
-    kind, fields = ("run", asdict(row)) if isinstance(row, Run) else ("trial", row.to_dict())
-    return json.dumps({kind: fields}, sort_keys=True, separators=(",", ":")) + "\n"
-
-
 def append(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     """Add rows to the end of a file, on disk when this returns.
 
@@ -45,8 +39,7 @@ def append(path: Path, runs: Iterable[Run], trials: Iterable[Trial]) -> None:
     Raises StoreError where the file cannot be written, or is a database.
     """
     refuse_to_replace_a_database(path)
-    rows: list[Run | Trial] = [*runs, *trials]
-    text = "".join(map(line, rows)).encode()
+    text = "".join(row_lines(runs, trials)).encode()
     try:
         with open(path, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -124,33 +117,33 @@ def set_aside_damage(path: Path) -> int:
     For a file that nobody asked for by name: what can be read of it must not be lost to one line.
     Raises StoreError where the file cannot be read or written.
     """
-    lines = read_file(path).split(b"\n")[:-1] if path.exists() else []
-    damaged = [text for text in lines if not _is_row(text)]
+    rows = _rows(path)
+    damaged = [text for text, row in rows if row is None]
     if damaged:
         with open(f"{path}.damaged", "ab") as file:
             file.write(b"".join(text + b"\n" for text in damaged))
-        sound = b"".join(text + b"\n" for text in lines if text not in damaged)
-        replace_file(path, sound)
+        replace_file(path, b"".join(text + b"\n" for text, row in rows if row is not None))
     return len(damaged)
 
 
 def failed(path: Path) -> list[Trial]:
     """The rows of configs that are not launched again; lines that are no rows are passed over."""
+    trials = [row for _, row in _rows(path) if isinstance(row, Trial)]
+    failures = [(row, row.outcome) for row in trials if isinstance(row.outcome, Failure)]
+    return [row for row, failure in failures if failure.kind in EXCLUDING]
+
+
+def _rows(path: Path) -> list[tuple[bytes, Run | Trial | None]]:
+    """Each line that was finished, and its row; None where it is no row."""
     lines = read_file(path).split(b"\n")[:-1] if path.exists() else []
-    rows = [json.loads(text) for text in lines if _is_row(text)]
-    return [
-        Trial.from_dict(row["trial"]) for row in rows
-        if row.get("trial", {}).get("failure") in EXCLUDING
-    ]  # fmt: skip
+    return [(text, _row(text)) for text in lines]
 
 
-def _is_row(text: bytes) -> bool:
+def _row(text: bytes) -> Run | Trial | None:
     try:
-        row = json.loads(text)
-        Run.from_dict(row["run"]) if "run" in row else Trial.from_dict(row["trial"])
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-    return True
+        return row_of(text)
+    except (KeyError, RecursionError, ValueError):
+        return None
 
 
 class Journal:
@@ -168,7 +161,7 @@ class Journal:
         try:
             self._file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX)
-            self._write(line(run))
+            self._write("".join(row_lines([run], ())))
             os.rename(unfinished, self._path)  # nobody sees it unlocked
         except OSError as error:
             raise _unwritable(rows, error) from error

@@ -84,11 +84,8 @@ def refuse_all_but_instant(name: str, text: str) -> None:
 
 def refuse_all_but_readings(name: str, value: Any) -> None:
     """Raise ValueError where it is not what `Run.clocks` says."""
-    if (
-        not isinstance(value, dict)
-        or not all(isinstance(gpu, dict) for gpu in value.values())
-        or not _is_reading(value)
-    ):
+    by_gpu = isinstance(value, dict) and all(isinstance(gpu, dict) for gpu in value.values())
+    if not by_gpu or not _is_reading(value):
         raise ValueError(
             f"{name}={shown(value)} must give each GPU its readings by name, those in "
             f"{', '.join(_UNITS)} as numbers or null"

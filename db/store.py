@@ -103,9 +103,8 @@ class Store:
             and not isinstance(error, StoreError)
             and (found := of_sqlite(error))
         ):
-            raise unusable(
-                self.path, found
-            ) from error  # Optuna wraps what SQLite says of the same file
+            # Optuna wraps what SQLite says of the same file.
+            raise unusable(self.path, found) from error
 
     def add_run(self, run: Run) -> None:
         """Store a run; the same run twice is one, one without an end takes it once, and one that
@@ -145,14 +144,10 @@ class Store:
 
         Raises ValueError for a bench, mode or stage that no trial can have.
         """
-        for name, word, known in (
-            ("bench", bench, BENCHES),
-            ("mode", mode, MODES),
-            ("stage", stage, STAGES),
-        ):
-            if word is not None:
-                check_word(name, word, known)
         same = {"op": op, "target": target, "bench": bench, "mode": mode, "stage": stage}
+        for name, known in (("bench", BENCHES), ("mode", MODES), ("stage", STAGES)):
+            if (word := same[name]) is not None:
+                check_word(name, word, known)
         if shape is not None:
             if op not in (None, shape.op):
                 raise ValueError(f"the shape {shape} is of {shape.op}, not of {op}")
@@ -174,34 +169,14 @@ class Store:
             added = sum(self._add_trial(trial) for trial in trials)
         return added, len(trials) - added
 
-    def export_rows(
-        self,
-        path: Path,
-        *,
-        op: str | None = None,
-        target: str | None = None,
-        bench: str | None = None,
-        mode: str | None = None,
-        shape: Shape | None = None,
-        stage: str | None = None,
-    ) -> int:
-        """Write the trials that agree with every filter, and the runs they belong to, as JSONL;
-        returns how many trials.
+    def export_rows(self, path: Path, **filters: Any) -> int:
+        """Write the trials that agree with every filter of `trials`, whatever their condition, and
+        the runs they belong to, as JSONL; returns how many trials.
 
         Raises StoreError where none agrees and the file holds something: nothing never replaces
         rows.
         """
-        filters = {
-            "op": op,
-            "target": target,
-            "bench": bench,
-            "mode": mode,
-            "shape": shape,
-            "stage": stage,
-        }
-        trials = self.trials(
-            op=op, target=target, bench=bench, mode=mode, shape=shape, stage=stage, condition=None
-        )
+        trials = self.trials(**filters, condition=None)
         if not trials and Path(path).is_file() and (kept := Path(path).stat().st_size):
             raise StoreError(f"{path} keeps its {kept:,} bytes: {self._none_agrees(filters)}")
         named = {trial.run for trial in trials}
@@ -218,9 +193,8 @@ class Store:
         )
         if not rows:
             return f"{self.path} has no trials; `tftune search` or `tftune trials import` fills it"
-        there = ", ".join(
-            "{n:,} of {op} on {target} ({bench}, {mode})".format(**row) for row in rows
-        )
+        text = "{n:,} of {op} on {target} ({bench}, {mode})"
+        there = ", ".join(text.format(**row) for row in rows)
         return (
             f"no trial in {self.path} is of {asked}; it has {there}; `tftune trials export` with "
             "filters of those, or a new file"
@@ -261,6 +235,11 @@ class Store:
             except BaseException:
                 self._db.conn.rollback()
                 raise
+
+    def insert(self, table: str, row: dict[str, Any]) -> bool:
+        """Add a row in a transaction of its own; returns whether its id is new."""
+        with self._writing():
+            return self._insert(table, row)
 
     def execute(self, sql: str, values: dict[str, Any]) -> int:
         """Run a statement in a transaction of its own; returns how many rows it changed."""

@@ -263,11 +263,8 @@ def clocks() -> dict[str, Any]:
 
 
 def _nvidia_clocks() -> dict[str, Any]:
-    answer = _answer(
-        "nvidia-smi",
-        f"--query-gpu=index,{','.join(_NVIDIA_QUERY)}",
-        "--format=csv,noheader,nounits",
-    )
+    query = f"--query-gpu=index,{','.join(_NVIDIA_QUERY)}"
+    answer = _answer("nvidia-smi", query, "--format=csv,noheader,nounits")
     rows = csv.reader(answer.splitlines(), skipinitialspace=True)
     return {
         index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False))

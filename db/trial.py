@@ -149,11 +149,8 @@ class Measurement:
     @cached_property
     def speedups(self) -> tuple[float, ...]:
         """BSP's time over this config's, round by round."""
-        return (
-            tuple(bsp / us for bsp, us in zip(self.bsp_samples_us, self.samples_us, strict=True))
-            if self.bsp_samples_us
-            else ()
-        )
+        rounds = zip(self.bsp_samples_us, self.samples_us, strict=False)  # () where BSP had none
+        return tuple(bsp / us for bsp, us in rounds)
 
     @cached_property
     def speedup(self) -> float | None:
@@ -332,21 +329,11 @@ class Trial:
         refuse_all_but_target(row["target"])
         refuse_all_but_instant("created", row["created"])
         outcome = _failed(row) if "failure" in row else _measured(row)
-        shape = shape_of(row["op"], row["shape"])
-        config = Config.from_dict(row["config"])
         return cls(
-            shape,
-            config,
-            row["mode"],
-            row["target"],
-            row["bench"],
-            row["run"],
-            row["kernel"],
-            outcome,
-            row["stage"],
-            row["created"],
-            row.get("condition", ""),
-        )
+            shape_of(row["op"], row["shape"]), Config.from_dict(row["config"]), row["mode"],
+            row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"],
+            row["created"], row.get("condition", ""),
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

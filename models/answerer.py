@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
-from tftune.db.trial import Interval
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -30,6 +29,7 @@ from tftune.models.layout import (
     interval_text,
     size_text,
 )  # fmt: skip
+from tftune.models.selection import Selection
 from tftune.models.surroundings import Named, Surroundings
 from tftune.models.tree.tree import Leaf, Sizes, leaves_of
 
@@ -51,21 +51,6 @@ class Terms:
     """Why a config's times, of this revision, do not hold here; None where they do."""
     modelled_error: float = 1.0
     """How many times speed-ups may be overstated: above 1 where times are modelled."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a layout answers for one shape."""
-
-    config: Config
-    source: Source
-    reason: str
-    us: float | None = None
-    bsp_us: float | None = None
-    interval: Interval | None = None
-    """The interval of the speed-up over BSP, where the config is not BSP."""
-    near: tuple[Sizes, ...] = ()
-    """Measured shapes that it rests on."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +123,7 @@ class Answerer:
     def _family(self, sizes: Sizes) -> Sizes:
         return sizes[: self._place] + sizes[self._place + 1 :]
 
-    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Answer:
+    def answer(self, shape: Shape, default: Callable[[Shape], Config]) -> Selection:
         """The answer for a shape of this layout. `default`: the form of BSP where nothing is
         known."""
         sizes = shape.sizes_key
@@ -150,7 +135,7 @@ class Answerer:
             return self._measured(shape, known)
         estimate = self._estimate(shape, sizes)
         if isinstance(estimate, str):
-            return Answer(default(shape), "fallback", why or estimate)
+            return Selection(default(shape), "fallback", why or estimate)
         return self._decided(shape, estimate, default)
 
     def shortlist(self, shape: Shape) -> Iterator[Config]:
@@ -164,10 +149,8 @@ class Answerer:
             listed += sorted(self._times(estimate, True) + self._times(estimate, False))
         seen = set()
         for number in dict.fromkeys(number for _, number in listed):
-            if (
-                self._why_not(shape, number) is None
-                and (config := self.times.concrete(shape, number)) not in seen
-            ):
+            config = self.times.concrete(shape, number)
+            if config not in seen and self._why_not(shape, number) is None:
                 seen.add(config)  # a recipe may name what is listed with its knobs, too
                 yield config
 
@@ -193,37 +176,32 @@ class Answerer:
         found = self._around(shape, estimate)
         return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in found}
 
-    def _measured(self, shape: Shape, known: Known) -> Answer:
+    def _measured(self, shape: Shape, known: Known) -> Selection:
         """The answer of rows of this very shape."""
-        config, times = self.times.concrete(shape, known.best), dict(known.times_us)
-        bsp_us = min(us for number, us in known.times_us if self._is_bsp[number])
-        us = times[known.best]
+        config, us = self.times.concrete(shape, known.best), dict(known.times_us)[known.best]
+        fastest_us = min(us for number, us in known.times_us if self._is_bsp[number])
+        bsp_us: float | None = fastest_us
         source: Source = "modelled" if self._word == "modelled" else "measured"
         how = "measured" if source == "measured" else "predicted"
+        said = f"{config.variant} was {how} to be"
         if known.interval is None and how == "predicted":
             reason = self._too_little([known], "on this shape")
         elif known.interval is None:
-            reason = (
-                "no fused config was measured to be faster than BSP on this shape with confidence"
-            )
+            nothing = "no fused config was measured to be faster than BSP on this shape"
+            reason = f"{nothing} with confidence"
         else:
-            (low, high), ratio = known.interval, bsp_us / us
+            (low, high), ratio = known.interval, fastest_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:
-                reason = (
-                    f"{config.variant} was {how} to be {ratio:.2f} times as fast as BSP on this "
-                    f"shape ({interval_text(known.interval, 95)})"
-                )
+                interval = interval_text(known.interval, 95)
+                reason = f"{said} {ratio:.2f} times as fast as BSP on this shape ({interval})"
                 if how == "predicted":
                     reason += f"; {discounted(ratio)}"
             else:
                 # The interval is of shared rounds. BSP's fastest time is of others, in a faster or
                 # slower moment of the host.
-                reason = (
-                    f"{config.variant} was {how} to be {low:.2f} to {high:.2f} times as fast as "
-                    "BSP on this shape (95 % interval)"
-                )
-                return Answer(config, source, reason, us, None, known.interval, (known.sizes,))
-        return Answer(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
+                bsp_us, ratios = None, f"{low:.2f} to {high:.2f}"
+                reason = f"{said} {ratios} times as fast as BSP on this shape (95 % interval)"
+        return Selection(config, source, reason, us, bsp_us, known.interval, (known.sizes,))
 
     def _too_little(self, shapes: Iterable[Known], where: str) -> str:
         """Why BSP answers by modelled times: how fast a fused config is predicted to be at most at
@@ -331,7 +309,7 @@ class Answerer:
 
     def _decided(
         self, shape: Shape, estimate: _Estimate, default: Callable[[Shape], Config]
-    ) -> Answer:
+    ) -> Selection:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         word, near = self._word, estimate.near
         if found := next(self._around(shape, estimate), None):
@@ -346,7 +324,7 @@ class Answerer:
                 why = nothing if fused else self._why_none(shape, estimate)
                 form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
                 source = self._source if bsp else "fallback"
-                return Answer(form, source, why, known_us, known_us, None, near)
+                return Selection(form, source, why, known_us, known_us, None, near)
             (bsp_us, of_bsp), (us, number) = bsp, fused
             sure = {number, of_bsp} <= estimate.sure.keys()
             error = self.model.error if sure else estimate.error
@@ -365,7 +343,7 @@ class Answerer:
         if self._given.modelled_error > 1:
             reason += f"; {discounted(ratio)}"
         if kept > needed:
-            return Answer(config, self._source, reason, us, bsp_us, interval, near)
+            return Selection(config, self._source, reason, us, bsp_us, interval, near)
         if kept > 1:
             reason += (
                 f"; more than {needed:.3g} times is asked for, as such estimates err by "
@@ -373,7 +351,7 @@ class Answerer:
             )
         bsp = bsp or self._first(shape, self._times(estimate, True))
         form = self.times.concrete(shape, bsp[1]) if bsp else default(shape)
-        return Answer(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
+        return Selection(form, self._source, f"{reason}: BSP", bsp_us, bsp_us, None, near)
 
     def _around(self, shape: Shape, estimate: _Estimate) -> Iterator[Named]:
         """What speed-ups measured around a shape say of each variant, the highest first. Nothing
@@ -389,10 +367,8 @@ class Answerer:
     def _why_none(self, shape: Shape, estimate: _Estimate) -> str:
         """Why no fused config may answer."""
         for _, number in sorted(self._times(estimate, False)):
-            return (
-                f"{self.model.configs[number].variant} would be the fastest: "
-                f"{self._why_not(shape, number)}"
-            )
+            why = self._why_not(shape, number)
+            return f"{self.model.configs[number].variant} would be the fastest: {why}"
         if self._given.modelled_error > 1:
             near = (self._by_sizes[sizes] for sizes in estimate.near if sizes in self._by_sizes)
             return self._too_little(near, "on modelled shapes nearby")

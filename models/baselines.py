@@ -51,11 +51,9 @@ def _possible(op: str, chip: Chip, rule: DefaultRule, bsp: Rule) -> Rule:
 
     def possible(shape: Shape) -> Config:
         config = rule(shape)
-        return (
-            config
-            if config is not None and space.why_invalid(shape, config, chip) is None
-            else bsp(shape)
-        )
+        if config is None or space.why_invalid(shape, config, chip) is not None:
+            return bsp(shape)
+        return config
 
     return possible
 

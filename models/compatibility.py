@@ -45,9 +45,7 @@ def _why_other_bsp(document: Mapping[str, Any], machine: Machine | None) -> str 
         return None
     if document["target"].rpartition("x")[2] == "1":  # nothing is exchanged
         return None
-    if machine.build.get("multicast", "off") == stamp(document).get("multicast", "off"):
-        return None
-    if machine.build.get("multicast", "off") == "off":
+    if machine.build.get("multicast", "off") in ("off", stamp(document).get("multicast", "off")):
         return None
     op = document["op"]
     return (
@@ -61,12 +59,10 @@ def why_other_kernels(document: Mapping[str, Any], machine: Machine | None) -> s
     None: such configs are not even worth confirming in place."""
     if machine is None or not document:
         return None
-    target, arch, stamped, installed = (
-        document["target"],
-        document["arch"],
-        stamp(document).get("triton"),
-        machine.build.get("triton"),
-    )
+    target = document["target"]
+    arch = document["arch"]
+    stamped = stamp(document).get("triton")
+    installed = machine.build.get("triton")
     if machine.target != target:
         return (
             f"the artifact is for {target}, and this machine is {machine.target}; measure here "

@@ -60,10 +60,8 @@ class ConfigTimes:
         formula."""
         key = below.sizes, above.sizes
         if key not in self._gaps:
-            there, ends = (
-                dict(above.times_us),
-                [(sizes, self.curve(sizes)) for sizes in key],
-            )
+            there = dict(above.times_us)
+            ends = [(sizes, self.curve(sizes)) for sizes in key]
             both = [(number, us, there[number]) for number, us in below.times_us if number in there]
             self._gaps[key] = [
                 (number, one, other, math.log(one / first), math.log(other / last))

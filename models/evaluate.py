@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class Evaluation:
         )
 
 
+Key = TypeVar("Key")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Train = Callable[[Dataset], LayoutModel]
 
@@ -102,10 +103,7 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
     ]
     return {
         "any": (f"family and {size} held out at once", both),
-        "family": (
-            "one family of shapes held out at a time",
-            _folds(shapes, lambda shape: shape.layer),
-        ),
+        "family": ("one family of shapes held out at a time", _folds(shapes, _layer)),
         size: (
             f"one {size} held out at a time, but for the least and the greatest",
             _folds(_inner(shapes), _size, shapes),
@@ -113,31 +111,35 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
     }
 
 
-def _size(shape: Shape) -> object:
-    return getattr(shape, shape.SIZE)
+def _size(shape: Shape) -> int:
+    size: int = getattr(shape, shape.SIZE)
+    return size
+
+
+def _layer(shape: Shape) -> str:
+    return shape.layer
+
+
+def _grouped(shapes: Iterable[Shape], key: Callable[[Shape], Key]) -> dict[Key, list[Shape]]:
+    groups: dict[Key, list[Shape]] = defaultdict(list)
+    for shape in shapes:
+        groups[key(shape)].append(shape)
+    return groups
 
 
 def _inner(shapes: Sequence[Shape]) -> list[Shape]:
     """The shapes that have a smaller and a larger one of their family."""
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for shape in shapes:
-        sizes[shape.layer].append(getattr(shape, shape.SIZE))
-    return [
-        shape
-        for shape in shapes
-        if min(sizes[shape.layer]) < getattr(shape, shape.SIZE) < max(sizes[shape.layer])
-    ]
+    sizes = {layer: [*map(_size, family)] for layer, family in _grouped(shapes, _layer).items()}
+    ends = {layer: (min(found), max(found)) for layer, found in sizes.items()}
+    return [shape for shape in shapes if _size(shape) not in ends[shape.layer]]
 
 
 def _folds(
     shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None
 ) -> list[Fold]:
-    groups: dict[object, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        groups[key(shape)].append(shape)
     found = [
         ([shape for shape in among or shapes if shape not in set(group)], group)
-        for group in groups.values()
+        for group in _grouped(shapes, key).values()
     ]
     return [(learned, judged) for learned, judged in found if learned]
 
@@ -166,7 +168,7 @@ def evaluate(
         for name, picks in found.items():
             chosen[name].update(picks)
     judged = [shape for _, asked in folds for shape in asked]
-    families = _families(judged)
+    families = _grouped(judged, _layer)
     scores = {
         name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()
     }
@@ -181,13 +183,6 @@ def evaluate(
         sentence, len(folds), len(judged), sum(oracle.complete for oracle in oracles),
         (min(counts), max(counts)), scores.pop("selector"), by_family, scores,
     )  # fmt: skip
-
-
-def _families(shapes: Iterable[Shape]) -> dict[str, list[Shape]]:
-    found: dict[str, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        found[shape.layer].append(shape)
-    return dict(found)
 
 
 def _regret(
@@ -257,10 +252,8 @@ def score_of(
     }
     worst = max(sorted(lost), key=lost.__getitem__, default=None)  # of equals the smallest
     known = [[(lost[s], gained[s], possible[s]) for s in group if s in times] for group in groups]
-    figures, drawn = (
-        _figures(np.array([row for group in known for row in group]).reshape(-1, 3)),
-        _bootstrap(known),
-    )
+    figures = _figures(np.array([row for group in known for row in group]).reshape(-1, 3))
+    drawn = _bootstrap(known)
     return Score(
         geomean_regret=_rounded(figures[0]),
         geomean_interval=_middle(drawn[:, 0]),
@@ -282,11 +275,8 @@ def _figures(rows: np.ndarray) -> tuple[float, float, float]:
         return 1.0, 1.0, math.nan
     possible = float(rows[:, 2].sum())
     captured = float(rows[:, 1].sum()) / possible if possible > 1e-9 else math.nan
-    return (
-        math.exp(float(rows[:, 0].mean())),
-        math.exp(percentile(rows[:, 0].tolist(), 0.95)),
-        captured,
-    )
+    lost = rows[:, 0].tolist()
+    return math.exp(float(rows[:, 0].mean())), math.exp(percentile(lost, 0.95)), captured
 
 
 def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.ndarray:
@@ -301,11 +291,10 @@ def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.nda
 
 def _middle(values: np.ndarray) -> Interval:
     found = values[np.isfinite(values)]
-    return (
-        (_rounded(float(np.quantile(found, 0.025))), _rounded(float(np.quantile(found, 0.975))))
-        if len(found)
-        else (0.0, 0.0)
-    )
+    if not len(found):
+        return 0.0, 0.0
+    low, high = (_rounded(float(np.quantile(found, share))) for share in (0.025, 0.975))
+    return low, high
 
 
 def _rounded(value: float) -> float:

@@ -70,15 +70,9 @@ def provenance(
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]
+    rows = sum(part.rows for part in parts)
     return Provenance(
-        first.op,
-        first.target,
-        first.bench,
-        dict(build),
-        kernels,
-        sum(part.rows for part in parts),
-        joined,
-        reports,
+        first.op, first.target, first.bench, dict(build), kernels, rows, joined, reports
     )
 
 
@@ -125,11 +119,8 @@ def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
     """The document after so many of its answers were found to hold with this build; what the rows
     were measured with stays."""
-    verified = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "build": dict(build),
-        "leaves": leaves,
-    }
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    verified = {"at": now, "build": dict(build), "leaves": leaves}
     found: dict[str, Any] = {**content, "verified": verified}
     return found | {"sha256": digest(found)}
 
@@ -137,12 +128,9 @@ def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -
 def write(content: Mapping[str, Any], path: Path) -> Path:
     """Write a document, at once or not at all."""
     replace_file(
-        path,
-        text_of(content),
-        what="the artifact ",
+        path, text_of(content), what="the artifact ", make_folder=True,
         otherwise="name another place with --out",
-        make_folder=True,
-    )
+    )  # fmt: skip
     return path
 
 

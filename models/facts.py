@@ -19,7 +19,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.codec import layout_of
-from tftune.models.tree.tree import Leaf, Node, Split, features_of, pack, unpack, walk
+from tftune.models.tree.tree import Leaf, Node, Split, features_of, leaves_of, pack, unpack, walk
 
 GRAPHS = 4
 """Forms of a model at most: an engine that captures keeps one graph of each."""
@@ -93,14 +93,8 @@ class _Asked(dict[str, float]):
 def values(shape: Shape, config: Config, chip: Chip, facts: Any = None) -> dict[str, float]:
     """Every feature by name: those of the config that answers for a shape, and of the facts. Raises
     ValueError where the facts cannot be this shape's."""
-    of_config, gathered = _declared(shape.op)
-    found = {name: float(value(shape, config, chip)) for name, (_, value) in of_config.items()}
-    if facts is not None:
-        facts.check(shape)
-        found |= {
-            name: float(value(shape, config, chip, facts)) for name, (_, value) in gathered.items()
-        }
-    return found
+    found = _Asked(shape, config, chip, facts)
+    return {name: float(found[name]) for name in asked(shape.op, told=facts is not None)}
 
 
 Declared = Mapping[str, tuple[str, Callable[..., float]]]
@@ -135,16 +129,10 @@ def read(op: str, content: Mapping[str, Any]) -> FactsModel:
     if not forms or not forms[0].is_identity or len(forms) > GRAPHS:
         raise ValueError(f"it has {len(forms)} forms: the first is the config as it is, 1 to 4")
     known, gathered = (unpack(content[name], DEPTH) for name in ("known", "gathered"))
-    model = FactsModel(
-        op,
-        forms,
-        known,
-        gathered,
-        int(content["cases"]),
-        tuple(map(str, content["lengths"])),
-        tuple(layout_of(op, operation(op).shape.named(each)) for each in content["layouts"]),
-        dict(content["held_out"]),
-    )
+    layouts = (layout_of(op, operation(op).shape.named(each)) for each in content["layouts"])
+    lengths, held_out = tuple(map(str, content["lengths"])), dict(content["held_out"])
+    cases = int(content["cases"])
+    model = FactsModel(op, forms, known, gathered, cases, lengths, tuple(layouts), held_out)
     _check(model, "known", {*asked(op, told=False)})
     _check(model, "gathered", {*asked(op, told=True)})
     return model
@@ -154,13 +142,9 @@ def _check(model: FactsModel, name: str, features: set[str]) -> None:
     at: Node = getattr(model, name)
     if unknown := sorted(features_of(at) - features):
         raise ValueError(f"its tree {name} asks for {unknown[0]!r}, which {model.op} has not")
-    waiting = [at]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Split):
-            waiting += [node.below, node.above]
-        elif len(node.candidates) != 1 or node.candidates[0] >= len(model.forms):
-            raise ValueError(f"a leaf of its tree {name} names {node.candidates}")
+    for leaf in leaves_of(at):
+        if len(leaf.candidates) != 1 or leaf.candidates[0] >= len(model.forms):
+            raise ValueError(f"a leaf of its tree {name} names {leaf.candidates}")
 
 
 def rules(model: FactsModel) -> list[str]:

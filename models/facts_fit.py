@@ -3,6 +3,7 @@ are worth on distributions and shapes held out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,8 +17,9 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.facts import DEPTH, GRAPHS, FactsModel, asked, values
 from tftune.models.forms import Form, forms_of
-from tftune.models.tree.thresholds import round_between
-from tftune.models.tree.tree import Leaf, Node, Split
+from tftune.models.portfolio import greedy
+from tftune.models.tree.lattice import plain_tree
+from tftune.models.tree.tree import Leaf, Node
 
 SMALLEST = 0.02
 """The least share of what is at stake that a leaf has."""
@@ -112,16 +114,10 @@ def cover(cases: Sequence[Case]) -> tuple[Form, ...]:
     at most."""
     every = tuple(cases[0].times_us)
     times = _times(cases, every)
-    picked = [next(number for number, form in enumerate(every) if form.is_identity)]
-    had, whole = times[:, picked[0]], times[:, picked[0]].sum()
-    while len(picked) < GRAPHS:
-        saved = np.maximum(had[:, None] - times, 0).sum(axis=0)
-        best = int(saved.argmax())
-        if saved[best] < SMALLEST_GAIN * whole:
-            break
-        picked.append(best)
-        had = np.minimum(had, times[:, best])
-    return tuple(every[number] for number in picked)
+    first = next(number for number, form in enumerate(every) if form.is_identity)
+    had = times[:, first]
+    picked = greedy(times, had, GRAPHS - 1, SMALLEST_GAIN * had.mean())
+    return tuple(every[number] for number in (first, *picked))
 
 
 def _distributions(cases: Sequence[Case]) -> list[str]:
@@ -198,33 +194,11 @@ def _chooser(
     if not lost[growth] < first - GAIN * abs(first):
         return Leaf((0,), len(times), 0.0, ())
     tree, named = growth.leaves(columns, times)
-    every = np.arange(len(times))
     if tree is None:
         return Leaf((named[0],), len(times), 0.0, ())
-    return _node(tree.tree_, named, columns, names, every, 0)
-
-
-def _node(
-    tree: Any,
-    named: Mapping[int, int],
-    columns: np.ndarray,
-    names: Sequence[str],
-    cases: np.ndarray,
-    index: int,
-) -> Node:
-    """scikit-learn's subtree as our own values, for these cases; a leaf where both sides agree."""
-    if tree.children_left[index] < 0:
-        return Leaf((named[index],), len(cases), 0.0, ())
-    column = int(tree.feature[index])
-    low = columns[cases, column] <= tree.threshold[index]
-    children = (low, tree.children_left[index]), (~low, tree.children_right[index])
-    below, above = (
-        _node(tree, named, columns, names, cases[side], child) for side, child in children
-    )
-    if isinstance(below, Leaf) and isinstance(above, Leaf) and below.candidates == above.candidates:
-        return Leaf(below.candidates, len(cases), 0.0, ())
-    ends = float(columns[cases[low], column].max()), float(columns[cases[~low], column].min())
-    return Split(names[column], round_between(*ends), below, above)
+    cases_in = Counter(map(int, tree.apply(columns)))
+    leaves = {end: Leaf((named[end],), count, 0.0, ()) for end, count in cases_in.items()}
+    return plain_tree(names, columns, tree, leaves)
 
 
 # What it is worth.

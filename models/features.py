@@ -58,12 +58,8 @@ def pair_vector(shape: Shape, config: Config, chip: Chip) -> tuple[float, ...]:
     )
     values = [-1 if name not in knobs else _number(knobs[name], own[name]) for name in every]
     variant = list(op.space.variants).index(config.variant)
-    return (
-        *vector(shape.op, shape),
-        *(float(value(shape, config, chip)) for _, value in declared.values()),
-        variant,
-        *values,
-    )
+    of_pair = (float(value(shape, config, chip)) for _, value in declared.values())
+    return (*vector(shape.op, shape), *of_pair, variant, *values)
 
 
 def _number(value: int | str, values: Sequence[int | str]) -> int:

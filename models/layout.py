@@ -105,13 +105,8 @@ def known_from(values: Any) -> Known:
         case [[*sizes], int() as best, interval, [*times]] if len(times) % 2 == 0 and all(
             type(size) is int for size in sizes
         ):
-            pairs = tuple(
-                (int(number), float(us)) for number, us in zip(times[::2], times[1::2], strict=True)
-            )
-            return Known(
-                tuple(sizes),
-                best,
-                None if interval is None else (float(interval[0]), float(interval[1])),
-                pairs,
-            )
+            numbers, times_us = map(int, times[::2]), map(float, times[1::2])
+            pairs = tuple(zip(numbers, times_us, strict=True))
+            ends = None if interval is None else (float(interval[0]), float(interval[1]))
+            return Known(tuple(sizes), best, ends, pairs)
     raise TypeError(f"a measured shape is {values!r:.80}")

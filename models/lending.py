@@ -55,11 +55,9 @@ def _agreement(one: Dataset, other: Dataset) -> Lent | None:
     twins = {shape.sizes_key: shape for shape in other.shapes}
     pairs = [(shape, twins[shape.sizes_key]) for shape in one.shapes if shape.sizes_key in twins]
     errors = [error for shape, twin in pairs for error in _errors(one, shape, other, twin)]
-    if (
-        len(errors) < LEAST_PAIRS
-        or len(pairs) < LEAST_SHAPES
-        or (error := percentile(errors, 0.95)) > MOST_ERROR
-    ):
+    if len(errors) < LEAST_PAIRS or len(pairs) < LEAST_SHAPES:
+        return None
+    if (error := percentile(errors, 0.95)) > MOST_ERROR:
         return None
     return Lent(one.shapes[0].layout, other.shapes[0].layout, round(error, 4), len(errors))
 

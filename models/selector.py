@@ -21,7 +21,7 @@ from tftune.db.trial import MODES
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
-from tftune.models.answerer import Answer, Answerer, Terms
+from tftune.models.answerer import Answerer, Terms
 from tftune.models.artifact import Artifact, read_artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
@@ -30,7 +30,7 @@ from tftune.models.in_forms import InForms, check_facts, choices
 from tftune.models.layout import LayoutModel, layout_text
 from tftune.models.selection import Selection
 from tftune.models.tree.codegen import compiled
-from tftune.models.tree.tree import Leaf, features_of, walk
+from tftune.models.tree.tree import Leaf, walk
 
 MEMO = 1 << 14
 """Answers that are kept for each mode: a server of varying M may see any number of shapes."""
@@ -127,7 +127,8 @@ class Selector:
         if found is None:
             if len(self._by_shape) >= MEMO:
                 self._by_shape.clear()
-            found = self._by_shape[key] = self._decide(shape, mode)
+            found = self._bracket.select(shape, mode) or self._by_artifact(shape, mode)
+            self._by_shape[key] = found
         return found
 
     def _first(self, shape: Shape, mode: str) -> Selection:
@@ -140,27 +141,16 @@ class Selector:
         answers[shape.key] = found
         return found
 
-    def _decide(self, shape: Shape, mode: str) -> Selection:
-        return self._bracket.select(shape, mode) or self._by_artifact(shape, mode)
-
     def _by_artifact(self, shape: Shape, mode: str) -> Selection:
         answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
         target = artifact.target if artifact else None
         if isinstance(answerer, str):
             return Selection(fallback(shape, target), "fallback", answerer)
-        found: Answer = answerer.answer(shape, lambda asked: fallback(asked, target))
+        found = answerer.answer(shape, lambda asked: fallback(asked, target))
         if self.logs and found.source == "fallback":
             cause = f"{shape.op} in mode {mode}: {layout_text(shape.op, shape.layout)}"
             log_once(cause, f"{shape.op} runs BSP for {shape}, mode {mode}: {found.reason}")
-        return Selection(
-            found.config,
-            found.source,
-            found.reason,
-            found.us,
-            found.bsp_us,
-            found.interval,
-            found.near,
-        )
+        return found
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
         """What answers for shapes of this layout, or the sentence for which nothing does. Raises
@@ -206,7 +196,8 @@ class Selector:
         self, artifact: Artifact, shape: Shape, mode: str, proposed: bool = False
     ) -> Answerer:
         found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
-        terms = self._terms(artifact, proposed)
+        why_stale = partial(self.chain.why_stale, artifact, proposed=proposed)
+        terms = Terms(artifact.target.chip, why_stale, discount_of(artifact.bench))
 
         def of(model: LayoutModel, *more: Any) -> Answerer:
             find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
@@ -219,14 +210,6 @@ class Selector:
         said = f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
         return of(model, said, lent.error / 1.96, None if own is None else of(own))
 
-    def _terms(self, artifact: Artifact, proposed: bool) -> Terms:
-        error = discount_of(artifact.bench)
-        return Terms(
-            artifact.target.chip,
-            partial(self.chain.why_stale, artifact, proposed=proposed),
-            error,
-        )
-
     def path(self, shape: Shape, mode: str = "graph") -> tuple[str, ...]:
         """The steps in the tree, as in `m = 64 <= 100`; empty where the answer does not come from a
         tree."""
@@ -235,12 +218,7 @@ class Selector:
             return ()
         from tftune.models.features import names, vector
 
-        asked = features_of(answerer.model.root)
-        features = {
-            name: value
-            for name, value in zip(names(shape.op), vector(shape.op, shape), strict=True)
-            if name in asked
-        }
+        features = dict(zip(names(shape.op), vector(shape.op, shape), strict=True))
         return walk(answerer.model.root, features)[1]
 
     def leaf(self, shape: Shape, mode: str = "graph") -> Leaf | None:
@@ -313,14 +291,6 @@ def no_shape(value: Any) -> TypeError:
     return TypeError(f"select takes a shape, such as {example}, and was given {value!r:.80}")
 
 
-def _exists(op: str, config: Config) -> bool:
-    """Whether this tftune has its variant, knobs and values."""
-    try:
-        return operation(op).space.complete(config).variant == config.variant
-    except ValueError:
-        return False
-
-
 def fallback(shape: Shape, target: Target | None = None) -> Config:
     """The form of BSP where nothing is known: on a known target the one that the operation's rule
     names, else the operation's first, which all ranks name alike whether they know their chip or
@@ -328,12 +298,8 @@ def fallback(shape: Shape, target: Target | None = None) -> Config:
     refused is the launcher's to say."""
     space, chip = operation(shape.op).space, target.chip if target else None
     try:
-        forms = (
-            config
-            for config in space.fallbacks(shape, chip)
-            if space.why_invalid(shape, config, chip) is None
-        )
-        return next(forms)
+        forms = space.fallbacks(shape, chip)
+        return next(form for form in forms if space.why_invalid(shape, form, chip) is None)
     except (ArithmeticError, LookupError, ValueError, StopIteration):
         return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))
 

@@ -7,6 +7,8 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from stored import row
+
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -30,17 +32,8 @@ def shape(reader: int) -> AllGatherGemm:
 def trial(number: int) -> Trial:
     outcome = Measurement((10.0 + number,) * 15, (20.0 + number,) * 15, 1e-4)
     config = Config("push", block_m=number // READERS)
-    return Trial(
-        shape(number % READERS),
-        config,
-        "graph",
-        "h200x8",
-        "node",
-        "run",
-        "code",
-        outcome,
-        created=f"2026-11-25T10:{number // 60:02}:{number % 60:02}+00:00",
-    )
+    created = f"2026-11-25T10:{number // 60:02}:{number % 60:02}+00:00"
+    return row(shape(number % READERS), config, outcome, run="run", created=created)
 
 
 def read(path: Path, reader: int, going: Event, results: Any) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tftune.db.store import Store
-from tftune.db.trial import Failure, Measurement, Run, Trial
+from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 RUN = Run(
@@ -23,22 +24,17 @@ SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 MEASURED = Measurement((10.0, 12.5), (20.0, 25.0), check_error=0.0004)
 
 
+def row(shape: Shape, config: Config, outcome: Outcome, **changes: Any) -> Trial:
+    """A row of a search on eight H200."""
+    run, code, created = RUN.id, "0123456789ab", "2026-11-21T01:00:01Z"
+    found = Trial(shape, config, "graph", "h200x8", "node", run, code, outcome, created=created)
+    return replace(found, **changes)
+
+
 def trial(number: int = 0, **changes: Any) -> Trial:
     """A trial; another number makes it another trial."""
     config = Config("push", block_m=16 + number, k_per_flag=256)
-    base = Trial(
-        SHAPE,
-        config,
-        "graph",
-        "h200x8",
-        "node",
-        RUN.id,
-        "0123456789ab",
-        MEASURED,
-        "search",
-        "2026-11-21T01:00:01Z",
-    )
-    return replace(base, **changes)
+    return replace(row(SHAPE, config, MEASURED), **changes)
 
 
 TRIALS = [

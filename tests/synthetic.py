@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 from typing import Any
 
+import stored
+
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -77,6 +79,13 @@ def measured(us: float, bsp_us: float) -> Measurement:
     return Measurement((us,) * 9, (bsp_us,) * 9, 1e-4)
 
 
+def row(place: Shape, config: Config, outcome: Measurement, **changes: Any) -> Trial:
+    """A row of a matrix on this target, by the installed kernel."""
+    code = installed(place.op, config.variant)
+    fields = {"target": TARGET, "run": "run", "revision": code, "stage": "matrix"} | changes
+    return stored.row(place, config, outcome, **fields)
+
+
 def rows(
     shapes: Iterable[Shape] = SHAPES,
     laws: Mapping[Config, Law] = LAWS,
@@ -89,10 +98,8 @@ def rows(
     for place in shapes:
         bsp_us = next(iter(laws.values()))(place)
         for config in possible(place, laws):
-            found, code = measured(laws[config](place), bsp_us), installed(place.op, config.variant)
-            made.append(
-                Trial(place, config, mode, TARGET, bench, "run", code, found, stage, "2026-11-22")
-            )
+            found = measured(laws[config](place), bsp_us)
+            made.append(row(place, config, found, mode=mode, bench=bench, stage=stage))
     return made
 
 
@@ -116,21 +123,7 @@ def decodes(count: int = 40, mode: str = "graph") -> list[Trial]:
             ("bsp", bsp_us),
             ("persistent_ll", bsp_us * (0.6 if place.kv_len < 16384 else 1.2)),
         ):
-            code, trial = installed("flash_decode", variant), measured(us, bsp_us)
-            made.append(
-                Trial(
-                    place,
-                    found[variant],
-                    mode,
-                    TARGET,
-                    "node",
-                    "run",
-                    code,
-                    trial,
-                    "matrix",
-                    "2026-11-22",
-                )
-            )
+            made.append(row(place, found[variant], measured(us, bsp_us), mode=mode))
     return made
 
 
@@ -161,21 +154,14 @@ def content(
 
 def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:
     """A measured shape as an artifact has it; its fastest config answers."""
-    times = {
-        number: laws[config](place)
-        for number, config in enumerate(configs)
-        if config in possible(place, configs)
-    }
+    may = possible(place, configs)
+    times = {n: laws[config](place) for n, config in enumerate(configs) if config in may}
     best = min(times, key=times.__getitem__)
     ratio = (
         min(us for number, us in times.items() if configs[number].variant == "bsp") / times[best]
     )
-    return Known(
-        place.sizes_key,
-        best,
-        None if configs[best].variant == "bsp" else (ratio, ratio),
-        tuple(times.items()),
-    )
+    interval = None if configs[best].variant == "bsp" else (ratio, ratio)
+    return Known(place.sizes_key, best, interval, tuple(times.items()))
 
 
 def model(

@@ -24,10 +24,9 @@ import speedup
 
 from tftune.db.committed import files_of, read_files
 from tftune.db.evidence import counting
-from tftune.db.store import read_rows, read_trials_of, write_rows
+from tftune.db.store import read_rows, read_trials_of
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
@@ -40,7 +39,6 @@ from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector, read_artifact
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Split
-from tftune.pipeline.bench_factory import former_rows
 from tftune.pipeline.training_job import Source, choose, fit, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -258,19 +256,14 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
         for mode in source.modes
     }
     again = provenance(datasets, {}, document["build"])
-    assert (again.rows, again.rows_digest, again.kernels) == (
-        document["rows"],
-        document["rows_digest"],
-        document["kernels"],
-    )
+    assert again.rows == document["rows"]
+    assert again.rows_digest == document["rows_digest"]
+    assert again.kernels == document["kernels"]
 
 
-SMALLEST = {
-    path.stem.partition("__")[0]: path
-    for path in sorted(
-        (parameter.values[0] for parameter in ARTIFACTS), key=lambda path: -path.stat().st_size
-    )
-}
+PATHS: list[Path] = [parameter.values[0] for parameter in ARTIFACTS]
+LARGEST_FIRST = sorted(PATHS, key=lambda path: -path.stat().st_size)
+SMALLEST = {path.stem.partition("__")[0]: path for path in LARGEST_FIRST}
 """Of each operation the artifact of the smallest file."""
 
 
@@ -289,14 +282,10 @@ def test_the_smallest_artifact_is_trained_again(op: str) -> None:
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
     """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every
     artifact."""
-    documents = {
-        path: json.loads(path.read_text())
-        for path in (parameter.values[0] for parameter in ARTIFACTS)
-    }
     reports = {
         (path, mode, title): report
-        for path, document in documents.items()
-        for mode, found in document["held_out"].items()
+        for path in PATHS
+        for mode, found in json.loads(path.read_text())["held_out"].items()
         for title, report in found.items()
     }
     path, mode, title = min(reports, key=lambda key: (reports[key]["folds"], *key))
@@ -325,10 +314,8 @@ def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path
     shapes = op.shape_sets[op.main_set](world=artifact.target.gpus)
     refused, served = Selector(artifact), Selector(artifact, allow_modelled=True)
     for shape in shapes:
-        assert (
-            "modelled, not measured" in refused.select(shape).reason
-            and refused.select(shape).config.variant == "bsp"
-        )
+        assert "modelled, not measured" in refused.select(shape).reason
+        assert refused.select(shape).config.variant == "bsp"
         assert served.select(shape).source in ("modelled", "fallback")
     assert {served.select(shape).config.variant == "bsp" for shape in shapes} == {True, False}, (
         "it keeps BSP where its error could decide"
@@ -386,31 +373,8 @@ def test_a_figure_is_drawn_from_what_was_measured(name: str, points: str) -> Non
 def test_the_readme_is_short() -> None:
     """130 lines of 100 columns, tables and code apart."""
     lines = (ROOT / "README.md").read_text().splitlines()
-    assert (
-        len(lines) <= 130
-        and [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
-    )
-
-
-@pytest.mark.parametrize(
-    ("asked", "heard"), [("mi300x4", {"mi300x8"}), ("mi300x8", {"mi300x8"}), ("h200x8", {"h200x2"})]
-)
-def test_a_scout_hears_of_winners_on_more_and_fewer_of_these_gpus(
-    asked: str,
-    heard: set[str],
-    tmp_path: Path,
-    make_rows: Callable[..., list[Trial]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shape = AllGatherGemm(16, 3584, 8192, 2)
-    for target in ("mi300x8", "h200x2"):
-        (tmp_path / "trials" / target).mkdir(parents=True)
-        rows = make_rows((shape,), target=target)
-        write_rows(tmp_path / "trials" / target / "all_gather_gemm-1.jsonl", [], rows)
-    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path / "trials")
-    assert {
-        trial.target for trial in former_rows("all_gather_gemm", Target.parse(asked), [shape])
-    } == heard
+    assert len(lines) <= 130
+    assert [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
 
 
 @pytest.mark.parametrize("target", ["h100x2", "h200x2"])
@@ -424,15 +388,12 @@ def test_the_rule_for_bsp_names_a_form_that_is_nearly_the_fastest(op: str, targe
         if row.op == op and row.config.variant == "bsp" and row.mode == "graph" and measured:
             ratio = median(row.outcome.samples_us) / median(row.outcome.bsp_samples_us)
             times[row.shape][row.config] = ratio
+    named = {shape: space.complete(space.fallbacks(shape, chip)[0]) for shape in times}
     lost = [
-        log(of_form[named] / min(of_form.values()))
+        log(of_form[named[shape]] / min(of_form.values()))
         for shape, of_form in times.items()
-        if len(of_form) > 1
-        and (named := space.complete(space.fallbacks(shape, chip)[0])) in of_form
+        if len(of_form) > 1 and named[shape] in of_form
     ]
     assert len(lost) > 20 and exp(fmean(lost)) < 1.01 and sum(each > log(1.1) for each in lost) < 4
-    left_out = sum(
-        space.complete(space.fallbacks(shape, chip)[0]) not in of_form
-        for shape, of_form in times.items()
-    )
+    left_out = sum(named[shape] not in of_form for shape, of_form in times.items())
     assert left_out <= 0.03 * len(times), "another form was faster in the first call, and kept"

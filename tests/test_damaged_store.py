@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,10 +12,10 @@ import optuna
 import pytest
 import sqlalchemy
 import synthetic
+from command_line import Tftune
 from stored import RUN, TRIALS, filled, raw, trial
 from unprivileged import read_only
 
-from tftune.cli import app as cli
 from tftune.db.lock import DamagedError
 from tftune.db.store import Store, StoreError, read_rows, write_rows
 
@@ -28,49 +27,41 @@ def store(path: Path) -> Iterator[Store]:
         yield opened
 
 
+DEEP = "[" * 100_000
+DAMAGES = [
+    ("tft_trials SET samples_us = '[9.0, 12.5]'", "was changed: id is "),
+    ("tft_trials SET variant = 'pull'", "was changed: variant is pull, its content says push"),
+    ("tft_trials SET samples_us = '[9.0,'", "cannot be read: samples_us is no JSON"),
+    ("tft_trials SET samples_us = NULL", "cannot be read: samples_us is no JSON"),
+    (f"tft_trials SET samples_us = '[{10**400}, 1.0]'", "cannot be read: us has 1000000"),
+    ("tft_trials SET shape = 'm=64'", " lacks n, k, world"),
+    ("tft_trials SET mode = 'jit'", "cannot be read: mode='jit'"),
+    ("tft_trials SET failure = 'slow', text = ''", "cannot be read: 'slow' is no kind"),
+    ("tft_trials SET config = '{}'", "it lacks 'variant'"),
+    (
+        """tft_trials SET config = '{"variant": "push", "kv_splits": [1]}'""",
+        "cannot be read: the knob 'kv_splits' is [1]",
+    ),
+    (f"tft_trials SET config = '{DEEP}'", "config is no JSON: maximum recursion depth"),
+    ("tft_trials SET check_error = 'abc'", "check_error='abc'"),
+    ("tft_trials SET target = '../px8'", "target='../px8'"),
+    ("tft_trials SET target = x'00ff'", r"target=b'\x00\xff'"),
+    ("tft_runs SET build = 'torch'", "cannot be read: build is no JSON"),
+    ("tft_runs SET build = '\"x\"'", "cannot be read: build='x'"),
+    ("tft_runs SET clocks = '5'", "clocks=5"),
+    (f"tft_runs SET ended = '{DEEP}'", "ended is no JSON: maximum recursion depth"),
+]
+"""What may become of the first row, or of the first run, and what is said of it."""
+
+
 class TestCheck:
     def test_a_sound_database_has_no_problems(self, store: Store) -> None:
         assert filled(store).check() == []
 
-    @pytest.mark.parametrize(
-        ("change", "sentence"),
-        [
-            (
-                "UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1",
-                r"\(row 1\) was changed: id is ",
-            ),
-            (
-                "UPDATE tft_trials SET variant = 'pull' WHERE number = 1",
-                r"\(row 1\) was changed: variant is pull, its content says push",
-            ),
-            (
-                "UPDATE tft_trials SET samples_us = '[9.0,' WHERE number = 1",
-                r"\(row 1\) cannot be read: ",
-            ),
-            (
-                "UPDATE tft_trials SET shape = 'm=64' WHERE number = 5",
-                r"\(row 5\) cannot be read: .* lacks n, k, world",
-            ),
-            (
-                "UPDATE tft_trials SET mode = 'jit' WHERE number = 6",
-                r"\(row 6\) cannot be read: mode='jit'",
-            ),
-            (
-                "UPDATE tft_trials SET failure = 'slow' WHERE number = 2",
-                r"\(row 2\) cannot be read: 'slow' is no kind",
-            ),
-            ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read"),
-            ("UPDATE tft_meta SET value = '0'", "has schema 0, this tftune has schema 5"),
-        ],
-    )
-    def test_each_problem_is_a_sentence(
-        self, store: Store, path: Path, change: str, sentence: str
-    ) -> None:
-        filled(store)
+    def test_another_schema_is_a_sentence(self, store: Store, path: Path) -> None:
         with raw(path) as db:
-            db.execute(change)
-        (problem,) = store.check()
-        assert re.search(sentence, problem)
+            db.execute("UPDATE tft_meta SET value = '0'")
+        assert store.check() == [f"{path} has schema 0, this tftune has schema 5"]
 
     def test_a_missing_run_is_named(self, store: Store, path: Path) -> None:
         store.add_trial(trial())
@@ -80,45 +71,49 @@ class TestCheck:
             f"trial {trial().id} (row 1) names run 'r1', which is not in the database"
         ]
 
-    @pytest.mark.parametrize(
-        ("change", "sentence", "lost"),
-        [
-            ("UPDATE tft_trials SET config = '{}' WHERE number = 1", "it lacks 'variant'", 1),
-            ("UPDATE tft_trials SET samples_us = '[9.0, 12.5]' WHERE number = 1", "changed: id", 1),
-            (
-                "UPDATE tft_trials SET samples_us = '[9.0,' WHERE number < 3",
-                r"JSON.*\(and 1 more",
-                2,
-            ),
-            ("UPDATE tft_trials SET target = '../px8' WHERE number = 6", r"target='\.\./px8'", 1),
-            ("UPDATE tft_trials SET target = x'00ff' WHERE number = 6", "target=", 1),
-            ("UPDATE tft_runs SET build = 'torch'", "run r1 cannot be read", len(TRIALS)),
-        ],
-    )
-    def test_what_is_wrong_is_set_aside_until_it_is_dropped(
+    @pytest.mark.parametrize(("change", "sentence"), DAMAGES, ids=[said for _, said in DAMAGES])
+    def test_what_is_wrong_is_named_and_set_aside_until_it_is_dropped(
         self,
         store: Store,
         path: Path,
         caplog: pytest.LogCaptureFixture,
         change: str,
         sentence: str,
-        lost: int,
     ) -> None:
-        """The rest goes on: once no command could use, or repair, a database with one such row."""
-        filled(store)
+        """The rest goes on: once no command could use, or repair, a database with one such row.
+        A trial without a run that can be read does not count."""
+        other = replace(RUN, id="other")
+        store.add_run(other)
+        rows = [*filled(store).trials(), replace(TRIALS[0], run="other")]
+        store.add_trial(rows[-1])
+        of_run = "tft_runs" in change
         with raw(path) as db:
-            db.execute(change)
-        runs = [] if "tft_runs" in change else [RUN]
+            db.execute(f"UPDATE {change} WHERE {f'id = {RUN.id!r}' if of_run else 'number = 1'}")
+        runs = [other] if of_run else [RUN, other]
         kept = store.trials()
-        assert len(kept) == len(TRIALS) - lost and set(kept) < {*TRIALS} and store.runs() == runs
-        assert store.trials() == kept and len(caplog.messages) == 1
-        (said,) = caplog.messages
-        assert re.search(sentence, said) and f"`tftune db check --db {path}` says all" in said
+        assert kept == (rows[-1:] if of_run else rows[1:]) and store.runs() == runs
+        assert store.trials() == kept
+        (problem,) = store.check()
+        assert problem.startswith(f"run {RUN.id} " if of_run else f"trial {TRIALS[0].id} (row 1) ")
+        assert sentence in problem
+        hint = f"`tftune db check --db {path}` says all, and takes such rows out with --drop"
+        assert caplog.messages == [f"{problem}; it is left out: {hint}"], "said once"
         store.export_rows(path.with_name("rows.jsonl"))
         assert read_rows(path.with_name("rows.jsonl")) == (runs, kept)
         count, place = store.drop()
-        assert count == lost + (not runs) and len(place.read_text().splitlines()) == count
+        assert count == (len(TRIALS) + 1 if of_run else 1)
+        assert len(place.read_text().splitlines()) == count
         assert store.check() == [] and store.trials() == kept and store.drop()[0] == 0
+
+    def test_of_several_problems_the_first_is_said(
+        self, store: Store, path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        filled(store)
+        with raw(path) as db:
+            db.execute("UPDATE tft_trials SET samples_us = '[9.0,' WHERE number < 3")
+        assert store.trials() == TRIALS[2:]
+        (said,) = caplog.messages
+        assert "(row 1) cannot be read: samples_us is no JSON" in said and "(and 1 more)" in said
 
     def test_a_damaged_file(self, store: Store, path: Path) -> None:
         filled(store).close()
@@ -136,11 +131,8 @@ class TestCheck:
         content = path.read_bytes()
         entry, damaged = b"tabletft_runstft_runs", b"tabletft_ru\x96stft_runs"
         assert content.count(entry) == content.count(b"CREATE TABLE tft_runs") == 1
-        path.write_bytes(
-            content.replace(entry, damaged).replace(
-                b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs"
-            )
-        )
+        made = content.replace(b"CREATE TABLE tft_runs", b"CREATE TABLE (ft_runs")
+        path.write_bytes(made.replace(entry, damaged))
         for write in (True, False):
             with pytest.raises(
                 DamagedError, match=f"^{path} is damaged: a text in it is no UTF-8"
@@ -150,34 +142,24 @@ class TestCheck:
 
 
 def test_commands_go_on_without_a_damaged_row_and_say_how_to_drop_it(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    tftune: Tftune, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def run(line: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*line.split(), "--db", "a.db"])
-        return ended.value.code, *capsys.readouterr()
-
-    monkeypatch.chdir(tmp_path)
     rows = synthetic.rows(bench="model")
-    write_rows(Path("a.jsonl"), [replace(RUN, id="run", target="h200x2", bench="model")], rows)
-    run("trials import a.jsonl")
-    with raw(Path("a.db")) as db:
+    write_rows(tmp_path / "a.jsonl", [replace(RUN, id="run", target="h200x2", bench="model")], rows)
+    tftune("trials import a.jsonl --db a.db")
+    with raw(tmp_path / "a.db") as db:
         db.execute("UPDATE tft_trials SET samples_us = bsp_samples_us WHERE number = 2")
     commands = "train all_gather_gemm", "export all_gather_gemm", "report", "trials export b.jsonl"
     for line in (*commands, "trials list", "trials stats"):
-        code, out, err = run(line)
-        assert not code and out, err
+        done = tftune(f"{line} --db a.db")
+        assert not done.code and done.out, done.err
         (said,) = [text for text in caplog.messages if "(row 2)" in text]
         assert "(row 2) was changed: id is" in said and f"db check --db {tmp_path}/a.db" in said
         caplog.clear()
-    assert len(read_rows(Path("b.jsonl"))[1]) == len(rows) - 1
-    assert run("db check --drop") == (
-        0, "a.db is sound\n", f"1 rows moved to {tmp_path}/a.db.dropped\n"
-    )  # fmt: skip
-    run("trials stats")
+    assert len(read_rows(tmp_path / "b.jsonl")[1]) == len(rows) - 1
+    moved = f"1 rows moved to {tmp_path}/a.db.dropped\n"
+    assert tftune("db check --drop --db a.db") == (0, "a.db is sound\n", moved)
+    tftune("trials stats --db a.db")
     assert caplog.messages == []
 
 
@@ -192,13 +174,8 @@ class TestReadOnlyFolder:
     def test_cannot_be_written(self, store: Store, path: Path) -> None:
         store.close()
         path.with_name("t.db.lock").unlink()
-        with (
-            read_only(path.parent),
-            pytest.raises(
-                StoreError,
-                match=rf"^cannot write {path}: Permission denied; give a file in a folder",
-            ),
-        ):
+        said = f"^cannot write {path}: Permission denied; give a file in a folder"
+        with read_only(path.parent), pytest.raises(StoreError, match=said):
             Store.open(path)
 
     def test_rows_in_a_journal_that_nobody_read_are_told_of(

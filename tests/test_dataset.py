@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stored
 
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Trial
@@ -35,21 +36,10 @@ def row(
     stage: str = "final",
     code: str = "a",
     created: str = "1",
-    **changed: object,
+    **changed: Any,
 ) -> Trial:
-    trial = Trial(
-        SHAPE,
-        config,
-        "graph",
-        TARGET,
-        "node",
-        "run",
-        code,
-        Measurement(us, bsp, 1e-4),
-        stage,
-        created,
-    )
-    return replace(trial, **changed)  # type: ignore[arg-type]
+    same = {"revision": code, "stage": stage, "created": created}
+    return stored.row(SHAPE, config, Measurement(us, bsp, 1e-4), **same | changed)
 
 
 def failure(config: Config, kind: str, created: str) -> Trial:
@@ -61,12 +51,8 @@ def of(*trials: Trial) -> Dataset:
 
 
 def test_only_the_rows_asked_for() -> None:
-    others = [
-        row(PUSH, 1.0, mode="eager"),
-        row(PUSH, 1.0, target="mi300x8"),
-        row(PUSH, 1.0, bench="model"),
-    ]
-    assert of(row(BSP, 70.0), *others).rows == 1
+    others = {"mode": "eager"}, {"target": "mi300x8"}, {"bench": "model"}
+    assert of(row(BSP, 70.0), *(row(PUSH, 1.0, **other) for other in others)).rows == 1
 
 
 def test_final_counts_before_search_and_newer_before_older() -> None:
@@ -128,9 +114,8 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
         row(pull, 50.0, bsp=(100.0,), stage="search", created="4"),
         row(other, 90.0, bsp=(120.0,), stage="search", created="5"),
     )
-    assert found.time_us(SHAPE, pull) == pytest.approx(30.0) and found.time_us(
-        SHAPE, other
-    ) == pytest.approx(45.0)
+    assert found.time_us(SHAPE, pull) == pytest.approx(30.0)
+    assert found.time_us(SHAPE, other) == pytest.approx(45.0)
     assert found.time_us(SHAPE, PUSH) == 41.0, "its form has no ratio to the other one's"
     assert found.bsp(SHAPE) == COPY and found.bsp_us(SHAPE) == 60.0
 
@@ -156,10 +141,8 @@ def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
     ]
     eager = load(rows, OP, TARGET, "eager", "node")
     captured = of(*(replace(trial, mode="graph") for trial in rows))
-    assert (eager.time_us(SHAPE, PUSH), captured.time_us(SHAPE, PUSH)) == (
-        60.0,
-        pytest.approx(30.0),
-    )
+    assert eager.time_us(SHAPE, PUSH) == 60.0
+    assert captured.time_us(SHAPE, PUSH) == pytest.approx(30.0)
     again = load([row(BSP, 65.0, mode="eager", stage="search"), *rows], OP, TARGET, "eager", "node")
     assert (eager.bsp_us(SHAPE), again.bsp_us(SHAPE)) == (70.0, 65.0), (
         "of BSP the least median of any stage"
@@ -174,9 +157,8 @@ def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
         row(BSP, 88.0, stage="matrix"),
         row(PUSH, 80.0, stage="matrix", bsp=(88.0,)),
     )
-    assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0 and found.time_us(
-        SHAPE, PUSH
-    ) == pytest.approx(70.0)
+    assert found.time_us(SHAPE, BSP) == found.bsp_us(SHAPE) == 77.0
+    assert found.time_us(SHAPE, PUSH) == pytest.approx(70.0)
     assert found.speedup(SHAPE, PUSH)[:2] == (
         pytest.approx(1.1),
         pytest.approx(1.1),
@@ -186,9 +168,8 @@ def test_bsp_beside_many_configs_counts_as_fast_as_it_was_alone() -> None:
         row(BSP, 88.0, stage="matrix"),
         row(PUSH, 90.0, stage="matrix", bsp=(88.0,)),
     )
-    assert slower.speedup(SHAPE, PUSH)[1] == pytest.approx(88 / 90) and not slower.allowed(
-        SHAPE, PUSH
-    )
+    assert slower.speedup(SHAPE, PUSH)[1] == pytest.approx(88 / 90)
+    assert not slower.allowed(SHAPE, PUSH)
     assert slower.bsp_us(SHAPE) == slower.oracle(SHAPE).us == 77.0
 
 
@@ -197,11 +178,9 @@ def test_the_oracle_is_of_final_rows_and_says_if_it_is_complete() -> None:
     found = of(
         row(BSP, 70.0), row(PUSH, 50.0, bsp=(70.0,)), row(lucky, 45.0, bsp=(70.0,), stage="search")
     )
-    assert (
-        found.oracle(SHAPE).config == PUSH
-        and found.oracle(SHAPE).evaluations == 3
-        and not found.oracle(SHAPE).complete
-    )
+    assert found.oracle(SHAPE).config == PUSH
+    assert found.oracle(SHAPE).evaluations == 3
+    assert not found.oracle(SHAPE).complete
     assert found.log_regret(SHAPE, lucky) == 0.0
 
 
@@ -254,10 +233,8 @@ def test_a_config_no_longer_valid_is_not_allowed() -> None:
 
 
 def test_the_best_is_what_is_faster_than_bsp_for_sure_of_final_rows_where_there_are_any() -> None:
-    lucky, unsure = (
-        SPACE.complete(Config("push", block_m=64)),
-        SPACE.complete(Config("push", block_m=32)),
-    )
+    lucky = SPACE.complete(Config("push", block_m=64))
+    unsure = SPACE.complete(Config("push", block_m=32))
     searched = row(lucky, 45.0, bsp=(70.0,), stage="search")
     doubted = row(unsure, 30.0, 30.0, 30.0, bsp=(20.0, 70.0, 70.0))
     assert of(row(BSP, 70.0), searched).best(SHAPE) == lucky
@@ -275,19 +252,14 @@ def test_a_config_joins_where_it_saves_a_thousandth_of_the_time() -> None:
 
 def test_a_portfolio_without_room_is_the_best_form_of_bsp() -> None:
     found = of(row(BSP, 70.0), row(COPY, 75.0), row(PUSH, 50.0, bsp=(70.0,)))
-    assert portfolio(found, configs_of(found), 0) == (BSP,) and portfolio(
-        found, configs_of(found), 2
-    ) == (BSP, PUSH)
+    assert portfolio(found, configs_of(found), 0) == (BSP,)
+    assert portfolio(found, configs_of(found), 2) == (BSP, PUSH)
 
 
 def test_a_form_of_bsp_loses_much_where_it_was_never_measured() -> None:
     """One form was measured once and is the best there; the other one loses a fifth there."""
     once, everywhere = COPY, BSP
-    times = {
-        1: {everywhere: 10.0},
-        2: {everywhere: 10.0},
-        3: {everywhere: 12.0, once: 10.0},
-    }
+    times = {1: {everywhere: 10.0}, 2: {everywhere: 10.0}, 3: {everywhere: 12.0, once: 10.0}}
     best = {m: min(found, key=found.__getitem__) for m, found in times.items()}
     data: Any = SimpleNamespace(
         shapes=tuple(times),
@@ -316,11 +288,8 @@ def test_shapes_without_bsp_are_skipped() -> None:
 
 
 def test_nothing_to_learn_from_says_what_to_do() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"no row of all_gather_gemm on h200x8 in mode graph from the node bench.*run "
-        r"`tftune search",
-    ):
+    said = "no row of all_gather_gemm on h200x8 in mode graph from the node bench"
+    with pytest.raises(ValueError, match=f"{said}.*run `tftune search"):
         of(row(PUSH, 50.0))
     with pytest.raises(ValueError, match="mode='fast' is not one of graph, eager"):
         load([], OP, TARGET, "fast", "node")

@@ -44,14 +44,10 @@ def test_first_answers_are_estimates_of_shapes_never_measured(
     no rows."""
     dispatch, artifact = script("dispatch"), read_artifact(path)
     model = dispatch.measured_most(artifact)
-    selector, family = (
-        Selector(artifact, allow_modelled=True, check_source=False),
-        dispatch.longest(model),
-    )
-    known, estimated = (
-        {each.sizes for each in model.known},
-        "modelled" if artifact.modelled else "interpolated",
-    )
+    selector = Selector(artifact, allow_modelled=True, check_source=False)
+    family = dispatch.longest(model)
+    known = {each.sizes for each in model.known}
+    estimated = "modelled" if artifact.modelled else "interpolated"
     other = dispatch.unmeasured(model, family)
     assert family in dispatch.families(model) and other not in dispatch.families(model)
     for asked, source in ((family, estimated), (other, estimated if model.spans else "fallback")):

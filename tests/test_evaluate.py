@@ -20,7 +20,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.baselines import NEAREST
 from tftune.models.dataset import Dataset, configs_of, load
-from tftune.models.evaluate import evaluate, score_of
+from tftune.models.evaluate import Evaluation, evaluate, score_of
 from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.tree.trainer import train_layout
@@ -48,15 +48,8 @@ def measured(make_rows: Rows) -> Dataset:
 
 @pytest.fixture(scope="module")
 def families(make_rows: Rows) -> Dataset:
-    return of(
-        make_rows(
-            tuple(
-                AllGatherGemm(m=m, n=n, k=8192, world=8)
-                for n in (1024, 3584, 7168)
-                for m in (16, 1024)
-            )
-        )
-    )
+    shapes = [AllGatherGemm(m, n, 8192, 8) for n in (1024, 3584, 7168) for m in (16, 1024)]
+    return of(make_rows(tuple(shapes)))
 
 
 def constant(part: Dataset, config: Config) -> LayoutModel:
@@ -68,17 +61,9 @@ def constant(part: Dataset, config: Config) -> LayoutModel:
         Known(shape.sizes_key, 1, (100.0, 100.0), ((0, 100.0), (1, 1.0))) for shape in part.shapes
     )
     leaf = Leaf((0, 1), len(known), 0.01, ())
+    kernels = "", part.kernels[config.variant]
     return LayoutModel(
-        part.op,
-        part.mode,
-        place.layout,
-        configs,
-        ("", part.kernels[config.variant]),
-        formulas,
-        known,
-        leaf,
-        True,
-        0.01,
+        part.op, part.mode, place.layout, configs, kernels, formulas, known, leaf, True, 0.01
     )
 
 
@@ -97,8 +82,10 @@ class Recorded:
         return self.train(part)
 
 
-def asked_by(fold: Sequence[Shape], everything: Sequence[Shape]) -> set[tuple[int, str]]:
-    return {(place.m, place.layer) for place in set(everything) - set(fold)}  # type: ignore[attr-defined]
+def report_of(*asked: Any, **options: Any) -> Evaluation:
+    found = evaluate(*asked, **options)
+    assert found is not None
+    return found
 
 
 def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training() -> None:
@@ -109,6 +96,7 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training(
     def each(work: Callable[[Any], Any], folds: Iterable[Any]) -> Iterable[Any]:
         for learned, asked in folds:
             layers, sizes = {place.layer for place in learned}, {place.m for place in learned}
+            assert sizes >= ENDS
             assert all(
                 place.layer not in layers and (place.m not in sizes or place.m in ENDS)
                 for place in asked
@@ -116,12 +104,11 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training(
             judged.extend(asked)
             yield work((learned, asked))
 
-    report = evaluate(data, train, each=each)
-    assert report is not None and report.split == "family and m held out at once"
-    assert sorted(judged) == sorted(SHAPES) and (report.shapes, report.folds) == (
-        len(SHAPES),
-        len(train.seen),
-    )
+    report = report_of(data, train, each=each)
+    assert report.split == "family and m held out at once"
+    assert sorted(judged) == sorted(SHAPES)
+    assert report.shapes == len(SHAPES)
+    assert report.folds == len(train.seen)
     for seen in train.seen:
         assert len({place.layer for place in seen}) == len(LAYERS) - 1
     assert evaluate(data, train) == evaluate(data, train, "any") == report
@@ -129,19 +116,16 @@ def test_neither_the_family_nor_the_size_of_what_is_judged_was_seen_in_training(
 
 def test_of_one_family_sizes_alone_are_held_out(dataset: Dataset) -> None:
     train = Recorded(train_layout)
-    report = evaluate(dataset, train)
-    assert report is not None and report.shapes == 12 and report.folds == len(train.seen) == 5
+    report = report_of(dataset, train)
+    assert report.shapes == 12 and report.folds == len(train.seen) == 5
     left = [place.m for seen in train.seen for place in paper() if place not in seen]
     assert sorted(left) == [place.m for place in paper()][1:-1]
 
 
 def test_one_size_is_never_seen_in_training(dataset: Dataset) -> None:
     train = Recorded(train_layout)
-    report = evaluate(dataset, train, "m")
-    assert (
-        report is not None
-        and report.split == "one m held out at a time, but for the least and the greatest"
-    )
+    report = report_of(dataset, train, "m")
+    assert report.split == "one m held out at a time, but for the least and the greatest"
     assert report.folds == report.shapes == len(train.seen) == 12
     assert [[place.m for place in paper() if place not in seen] for seen in train.seen] == [
         [place.m] for place in paper()[1:-1]
@@ -151,61 +135,42 @@ def test_one_size_is_never_seen_in_training(dataset: Dataset) -> None:
 def test_a_size_is_held_out_of_every_family_where_it_lies_between_two_others() -> None:
     shapes = [*SHAPES, shape(16384, *LAYERS[0])]
     train = Recorded()
-    report = evaluate(synthetic.dataset(rows(shapes)), train, "m")
-    assert (
-        report is not None
-        and report.folds == len(ROWS) - 1
-        and report.shapes == len(LAYERS) * (len(ROWS) - 2) + 1
-    )
+    report = report_of(synthetic.dataset(rows(shapes)), train, "m")
+    assert report.folds == len(ROWS) - 1
+    assert report.shapes == len(LAYERS) * (len(ROWS) - 2) + 1
     ends = {(m, shape(m, *layer).layer) for layer in LAYERS for m in ENDS} - {
         (8192, shape(8, *LAYERS[0]).layer)
     }
     for m, seen in zip(ROWS[1:], train.seen, strict=True):
         left = {place for place in shapes if place not in seen}
-        assert (
-            left
-            == {place for place in shapes if place.m == m and (m, place.layer) not in ends}
-            != set()
-        )
+        inner = {place for place in shapes if place.m == m and (m, place.layer) not in ends}
+        assert left == inner != set()
 
 
 def test_three_families_are_held_out_whole(families: Dataset) -> None:
     train = Recorded(train_layout)
-    report = evaluate(families, train, "family")
-    assert report is not None
-    assert (
-        report.split == "one family of shapes held out at a time"
-        and report.folds == 3
-        and report.shapes == 6
-    )
-    assert sorted(sorted({place.n for place in seen}) for seen in train.seen) == [
-        [1024, 3584],
-        [1024, 7168],
-        [3584, 7168],
-    ]  # type: ignore[attr-defined]
+    report = report_of(families, train, "family")
+    assert report.split == "one family of shapes held out at a time"
+    assert report.folds == 3
+    assert report.shapes == 6
+    widths = sorted(sorted({place.n for place in seen}) for seen in train.seen)
+    assert widths == [[1024, 3584], [1024, 7168], [3584, 7168]]
     assert [len(seen) for seen in train.seen] == [4, 4, 4]
 
 
 def test_the_regret_of_each_family_is_told(families: Dataset) -> None:
-    report = evaluate(families, split="family")
-    assert report is not None and list(report.groups) == [
-        "n=1024,k=8192",
-        "n=3584,k=8192",
-        "n=7168,k=8192",
-    ]
+    report = report_of(families, split="family")
+    assert list(report.groups) == ["n=1024,k=8192", "n=3584,k=8192", "n=7168,k=8192"]
     assert math.prod(mean for mean, _ in report.groups.values()) ** (1 / 3) == pytest.approx(
         report.selector.geomean_regret, abs=1e-3
     )
     assert max(worst for _, worst in report.groups.values()) == report.selector.worst_regret > 1
-    both = evaluate(synthetic.dataset(), Recorded())
-    assert both is not None and set(both.groups) == {place.layer for place in SHAPES}, (
-        "whatever was held out"
-    )
+    both = report_of(synthetic.dataset(), Recorded())
+    assert set(both.groups) == {place.layer for place in SHAPES}, "whatever was held out"
 
 
 def test_rules_and_figures(dataset: Dataset) -> None:
-    report = evaluate(dataset, split="m")
-    assert report is not None
+    report = report_of(dataset, split="m")
     always = report.rules["always BSP"]
     assert {"always BSP", "always pull", "always staged", "always push", NEAREST} < set(
         report.rules
@@ -223,11 +188,8 @@ def test_rules_and_figures(dataset: Dataset) -> None:
 
 
 def slow_pull(dataset: Dataset) -> Config:
-    return next(
-        c
-        for c in configs_of(dataset)
-        if c.variant == "pull" and c["block_m"] == 16 and c["split_k"] == 1
-    )
+    pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
+    return next(pull for pull in pulls if (pull["block_m"], pull["split_k"]) == (16, 1))
 
 
 @pytest.mark.parametrize("split", ["any", "m"])
@@ -235,8 +197,8 @@ def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
     """The figures are those of the choice: what each shape's own best costs, or one pull config,
     whatever was fitted."""
     pull = slow_pull(dataset)
-    report = evaluate(dataset, lambda part: constant(part, pull), split)
-    assert report is not None and report.selector.unknown == 0
+    report = report_of(dataset, lambda part: constant(part, pull), split)
+    assert report.selector.unknown == 0
     assert report.selector.slower_than_bsp > 5 and report.selector.oracle_gain_captured is not None
     assert report.selector.oracle_gain_captured < 0 and report.selector.worst_regret > 3
     inner = dataset.shapes[1:-1]
@@ -246,28 +208,21 @@ def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
     )
     assert report.selector.worst_shape == str(inner[lost.index(max(lost))])
     perfect = score_of(dataset, {place: dataset.oracle(place).config for place in inner}, [inner])
-    assert (
-        perfect.geomean_regret,
-        perfect.worst_regret,
-        perfect.slower_than_bsp,
-        perfect.oracle_gain_captured,
-    ) == (1, 1, 0, 1)
+    assert perfect.geomean_regret == 1
+    assert perfect.worst_regret == 1
+    assert perfect.slower_than_bsp == 0
+    assert perfect.oracle_gain_captured == 1
 
 
 def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was_seen() -> None:
     """The least and the greatest N and K are those of several families, so that no fold lacks
     them."""
     shapes = [shape(m, n, k) for n in (2048, 4096, 8192) for k in (2048, 8192) for m in ROWS]
-    report = evaluate(synthetic.dataset(rows(shapes)))
-    assert (
-        report is not None
-        and report.selector.geomean_regret < 1.003
-        and report.selector.worst_regret < 1.05
-    )
-    assert (
-        report.selector.slower_than_bsp == 0 == report.selector.unknown
-        and (report.selector.oracle_gain_captured or 0) > 0.98
-    )
+    report = report_of(synthetic.dataset(rows(shapes)))
+    assert report.selector.geomean_regret < 1.003
+    assert report.selector.worst_regret < 1.05
+    assert report.selector.slower_than_bsp == 0 == report.selector.unknown
+    assert (report.selector.oracle_gain_captured or 0) > 0.98
     known = [score.geomean_regret for score in report.rules.values() if not score.unknown]
     assert len(known) >= 2 and report.selector.geomean_regret < min(known)
 
@@ -284,15 +239,12 @@ def test_a_choice_that_failed_there_is_counted_as_unknown(make_rows: Rows) -> No
     broken, sound = (
         evaluate(of(each), lambda part: constant(part, pull), "m") for each in (failing, trials)
     )
-    assert (
-        broken is not None
-        and sound is not None
-        and (broken.selector.unknown, sound.selector.unknown) == (1, 0)
-    )
-    assert (
-        broken.shapes == sound.shapes == 12
-        and broken.selector.geomean_regret < sound.selector.geomean_regret
-    )
+    assert broken is not None
+    assert sound is not None
+    assert broken.selector.unknown == 1
+    assert sound.selector.unknown == 0
+    assert broken.shapes == sound.shapes == 12
+    assert broken.selector.geomean_regret < sound.selector.geomean_regret
 
 
 def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train() -> None:
@@ -300,12 +252,10 @@ def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train
         replace(trial, stage="search") if trial.shape.n == 2048 else trial for trial in rows()
     ]  # type: ignore[attr-defined]
     train = Recorded()
-    report = evaluate(synthetic.dataset(searched), train, "family")
-    assert (
-        report is not None
-        and (report.folds, report.shapes) == (4, 24)
-        and "n=2048,k=2048" not in report.groups
-    )
+    report = report_of(synthetic.dataset(searched), train, "family")
+    assert report.folds == 4
+    assert report.shapes == 24
+    assert "n=2048,k=2048" not in report.groups
     assert all(sum(place.n == 2048 for place in seen) == len(ROWS) for seen in train.seen)  # type: ignore[attr-defined]
 
 

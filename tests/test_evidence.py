@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import stored
 
 from tftune.db import evidence
-from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
+from tftune.db.trial import Failure, Measurement, Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.revision import installed
@@ -18,37 +20,28 @@ COPY, TRANSPOSE = (Config("bsp", form=form) for form in ("gather_copy", "local_t
 PUSH, PULL = SPACE.complete(Config("push")), SPACE.complete(Config("pull"))
 
 
-def row(
-    config: Config,
-    *us: float,
-    bsp: tuple[float, ...] = (),
-    created: str = "1",
-    stage: str = "search",
-    code: str | None = None,
-    outcome: Outcome | None = None,
-) -> Trial:
-    code = installed(SHAPE.op, config.variant) if code is None else code
-    found = outcome or Measurement(us, bsp)
-    return Trial(SHAPE, config, "graph", "h200x8", "node", "r", code, found, stage, created)
+def row(config: Config, *us: float, bsp: tuple[float, ...] = (), **changes: Any) -> Trial:
+    outcome = changes.pop("outcome", None) or Measurement(us, bsp)
+    same = {"revision": installed(SHAPE.op, config.variant), "created": "1"}
+    return stored.row(SHAPE, config, outcome, **same | changes)
 
 
 def test_a_row_is_current_while_the_installed_code_is_its_own() -> None:
-    assert evidence.is_current(row(PUSH, 5.0)) and not evidence.is_current(row(PUSH, 5.0, code="a"))
+    assert evidence.is_current(row(PUSH, 5.0))
+    assert not evidence.is_current(row(PUSH, 5.0, revision="a"))
 
 
 def test_the_newest_code_of_each_variant_is_by_time_and_rows_keep_their_order() -> None:
-    new, old, pull = (
-        row(PUSH, 5.0, code="new", created="2"),
-        row(PUSH, 6.0, code="old", created="1"),
-        row(PULL, 7.0, code="old", created="0"),
-    )
+    new = row(PUSH, 5.0, revision="new", created="2")
+    old = row(PUSH, 6.0, revision="old", created="1")
+    pull = row(PULL, 7.0, revision="old", created="0")
     assert evidence.of_newest_code([new, old, pull]) == [new, pull]
     assert evidence.of_newest_code([pull, old, new]) == [pull, new]
 
 
 def test_the_code_with_most_rows_is_counted_for_each_shape() -> None:
-    few = row(PUSH, 5.0, code="few", created="9")
-    many = [row(PUSH, us, code="many") for us in (6.0, 7.0)]
+    few = row(PUSH, 5.0, revision="few", created="9")
+    many = [row(PUSH, us, revision="many") for us in (6.0, 7.0)]
     elsewhere = replace(few, shape=replace(SHAPE, m=128))
     rows = [few, *many, elsewhere]
     assert evidence.of_most_measured_code(rows) == [*many, elsewhere]
@@ -76,6 +69,7 @@ def test_a_speedup_is_of_shared_rounds_less_what_their_form_of_bsp_is_slower() -
     assert evidence.over_bsp(shared, 5.0, 7.5) == (1.5, 1.5, 3.0), "beside a weaker form"
     assert evidence.over_bsp(row(PUSH, 6.0), 6.0, 12.0) == (2.0, 2.0, 2.0)
     assert evidence.time_ratio(shared, bsp) == 0.5 and evidence.speedup_interval(shared) == (2, 4)
+    assert evidence.time_ratio(row(PUSH, 6.0), bsp) == 0.5, "without shared rounds by medians"
     form = row(TRANSPOSE, 18.0, bsp=(36.0,))
     assert evidence.time_ratio(form, bsp) == 1.5, "forms of BSP by their medians"
     assert evidence.speedup_interval(form) == (1.0, 1.0)
@@ -84,6 +78,7 @@ def test_a_speedup_is_of_shared_rounds_less_what_their_form_of_bsp_is_slower() -
 def test_a_failure_has_no_speedup() -> None:
     failed = row(PUSH, outcome=Failure("hang", "late"))
     assert evidence.time_ratio(failed, row(COPY, 12.0)) is None
+    assert evidence.time_ratio(row(PUSH, 6.0), replace(failed, config=COPY)) is None
     with pytest.raises(ValueError, match="failed: late"):
         evidence.over_bsp(failed, 1.0, 1.0)
 
@@ -108,11 +103,15 @@ def test_final_rows_conclude_a_search_that_ended_before_them() -> None:
 
 def test_bsp_wins_ties_and_a_library_gemm_by_chunks_is_not_fused() -> None:
     assert not evidence.is_surely_faster((1.0, 2.0)) and evidence.is_surely_faster((1.01, 2.0))
-    assert [evidence.is_fused(name) for name in ("bsp", "bsp_chunked", "push")] == [
-        False,
-        False,
-        True,
-    ]
+    assert evidence.is_fused("push")
+    assert not evidence.is_fused("bsp") and not evidence.is_fused("bsp_chunked")
+
+
+def test_the_strongest_form_is_the_fastest_that_could_be_measured() -> None:
+    weak, best = row(TRANSPOSE, 11.0), row(COPY, 10.0)
+    failed = row(COPY, outcome=Failure("crash", "died"))
+    assert evidence.strongest([weak, best, failed]) is best
+    assert evidence.strongest([failed]) is None is evidence.strongest([])
 
 
 def test_what_shares_rounds_ties_within_one_percent_and_else_where_intervals_overlap() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import Tftune
 
 import tftune
 from tftune.cli import app as cli
@@ -47,17 +48,14 @@ def base(shape: FlashDecode) -> tftune.Config:
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
     """Modelled."""
-    found = [
-        facts_fit.case(
-            shape,
-            text,
-            base(shape),
-            H200,
-            lambda c, s=shape, t=text: predict(s, c, "graph", H200, t),
-        )
-        for shape in SHAPES
-        for text in LENGTHS
-    ]
+
+    def case(shape: FlashDecode, text: str) -> Case | None:
+        def time_us(config: tftune.Config) -> float:
+            return predict(shape, config, "graph", H200, text)
+
+        return facts_fit.case(shape, text, base(shape), H200, time_us)
+
+    found = [case(shape, text) for shape in SHAPES for text in LENGTHS]
     assert None not in found
     return [each for each in found if each]
 
@@ -129,10 +127,9 @@ def test_the_cover_takes_what_saves_most() -> None:
     """Three forms, each best at one case: the two with most at stake, and never more than 4."""
     every = forms_of(OP)
     times = [{form: 100.0 for form in every} for _ in range(6)]
-    for number, (form, saved) in enumerate(
-        zip(every[1:], (50, 40, 30, 20, 0.1, 0.1), strict=False)
-    ):
-        times[number][form] = 100.0 - saved
+    saved = (50, 40, 30, 20, 0.1, 0.1)
+    for time_us, form, us in zip(times, every[1:], saved, strict=False):
+        time_us[form] = 100.0 - us
     made = [Case(SHAPES[0], "uniform/1", base(SHAPES[0]), H200, each) for each in times]
     assert cover(made) == (IDENTITY, *every[1:4])
     assert cover(made[4:]) == (IDENTITY,)
@@ -235,25 +232,28 @@ def test_a_model_that_is_none_is_refused(
         read(OP, model.to_dict() | change)
 
 
+FEW = ";".join(map(str, SHAPES[::2]))
+FACTS = (
+    f"facts {OP} --on model --target h200x8 --shapes {FEW} --lengths uniform/1,one_long/1,chat/1"
+)
+
+
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A database with a short search on the model and with forms under lengths, and the artifact
     of both, by the command line as a user would."""
     folder = tmp_path_factory.mktemp("facts")
     db, out = folder / "t.db", folder / "a.json"
-    shapes = ";".join(str(shape) for shape in SHAPES[::2])
-    on = ["--target", "h200x8", "--db", str(db)]
-    few = ["--lengths", "uniform/1,one_long/1,chat/1"]
-    search = ["search", OP, "--on", "model", "--mode", "graph", "--effort", "quick", "--pool", "12"]
-    for words in (
-        [*search, "--shapes", shapes, *on],
-        ["export", OP, *on, "--out", str(out)],
-        ["facts", OP, "--on", "model", "--shapes", shapes, "--artifact", str(out), *on, *few],
-        ["export", OP, *on, "--out", str(out)],
+    on = f"--target h200x8 --db {db}"
+    for line in (
+        f"search {OP} --on model --mode graph --effort quick --pool 12 --shapes {FEW} {on}",
+        f"export {OP} {on} --out {out}",
+        f"{FACTS} --artifact {out} --db {db}",
+        f"export {OP} {on} --out {out}",
     ):
         with pytest.raises(SystemExit) as ended:
-            cli.main(words)
-        assert not ended.value.code, words
+            cli.main(line.split())
+        assert not ended.value.code, line
     return db, out
 
 
@@ -272,17 +272,12 @@ def test_the_trees_come_with_the_artifact(searched: tuple[Path, Path]) -> None:
 
 
 def test_the_same_command_measures_nothing_again(
-    searched: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    searched: tuple[Path, Path], tftune: Tftune
 ) -> None:
     db, out = searched
     with Store.open(db, write=False) as store:
         before = store.trials(condition=None)
-    shapes = ";".join(str(shape) for shape in SHAPES[::2])
-    words = ["facts", OP, "--on", "model", "--shapes", shapes, "--artifact", str(out)]
-    words += ["--target", "h200x8", "--db", str(db), "--lengths", "uniform/1,one_long/1,chat/1"]
-    with pytest.raises(SystemExit):
-        cli.main(words)
-    said = capsys.readouterr().out
+    said = tftune(f"{FACTS} --artifact {out} --db {db}").out
     assert "K, without facts:" in said and "G, with facts:" in said and "held out" in said
     with Store.open(db, write=False) as store:
         assert store.trials(condition=None) == before
@@ -291,7 +286,7 @@ def test_the_same_command_measures_nothing_again(
 def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
     artifact = read_artifact(searched[1])
     selector = Selector(artifact, allow_modelled=True)
-    told = artifact.modes["graph"].facts
+    told, chip = artifact.modes["graph"].facts, artifact.target.chip
     assert told
     changed = 0
     for shape in SHAPES[::2]:
@@ -299,8 +294,8 @@ def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
         for text in LENGTHS:
             facts = Facts.of(Lengths.parse(text).local(shape, 0))
             found = selector.select(shape, facts=facts)
-            form = told.form(shape, plain.config, artifact.target.chip, facts)
-            assert found.config == form.applied(shape, plain.config, artifact.target.chip)
+            form = told.form(shape, plain.config, chip, facts)
+            assert found.config == form.applied(shape, plain.config, chip)
             assert found.config in selector.choices(shape) and len(selector.choices(shape)) <= 4
             assert selector.select(shape, facts=facts) is found
             if found.config != plain.config:
@@ -309,10 +304,8 @@ def test_a_selection_follows_the_facts(searched: tuple[Path, Path]) -> None:
                 assert "by this rank's facts" in found.reason
             else:
                 assert found == plain
-        known = told.form(shape, plain.config, artifact.target.chip)
-        assert selector.select(shape).config == known.applied(
-            shape, plain.config, artifact.target.chip
-        )
+        known = told.form(shape, plain.config, chip)
+        assert selector.select(shape).config == known.applied(shape, plain.config, chip)
     assert changed
 
 
@@ -335,9 +328,8 @@ def test_trees_of_one_layout_say_nothing_of_another() -> None:
     long = Facts(total=9000 + 23, longest=9000)
     found = selector.without_facts(other)
     assert found.source == "measured" and selector.select(other) == found
-    assert selector.select(other, facts=long) == found and selector.choices(other) == (
-        found.config,
-    )
+    assert selector.select(other, facts=long) == found
+    assert selector.choices(other) == (found.config,)
     assert selector.select(paged, facts=long).config != selector.without_facts(paged).config
 
 
@@ -379,24 +371,21 @@ def test_an_artifact_with_trees_is_checked_whole(model: FactsModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("line", "said"),
     [
-        (["all_reduce"], "all_reduce has no knobs that ranks may set apart"),
-        ([OP, "--on", "replay"], "--on replay has no rows of every form"),
-        ([OP, "--on", "model"], "--on model needs --target"),
-        ([OP, "--on", "model", "--target", "h200x8", "--lengths", "even"], "not one of full"),
+        ("all_reduce", "all_reduce has no knobs that ranks may set apart"),
+        (f"{OP} --on replay", "--on replay has no rows of every form"),
+        (f"{OP} --on model", "--on model needs --target"),
+        (f"{OP} --on model --target h200x8 --lengths even", "not one of full"),
         (
-            [OP, "--on", "model", "--target", "h100x2", "--shapes", "paper"],
+            f"{OP} --on model --target h100x2 --shapes paper",
             "answers for none of these shapes; run `tftune search flash_decode`",
         ),
     ],
 )
-def test_wrong_words_end_with_a_sentence(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["facts", *words, "--db", str(tmp_path / "t.db")])
-    assert ended.value.code == 2 and said in capsys.readouterr().err
+def test_wrong_words_end_with_a_sentence(line: str, said: str, tftune: Tftune) -> None:
+    done = tftune(f"facts {line} --db t.db")
+    assert done.code == 2 and said in done.err
 
 
 def test_the_page_shows_what_the_artifact_of_one_h200_says() -> None:

@@ -61,11 +61,8 @@ def test_a_line_of_another_shape_is_not_taken_apart(files: list[Path]) -> None:
     lines = files[0].read_text().splitlines()
     files[0].write_text("\n".join([*lines[:2], lines[2][:-1], *lines[3:]]) + "\n")
     assert read_trials_of(files, lambda rows: {OTHER}) == [QUOTED]
-    with pytest.raises(
-        StoreError,
-        match=rf"line 3 of {files[0]} is no whole row .*; delete that line, then run the command "
-        r"again",
-    ):
+    then = "delete that line, then run the command again"
+    with pytest.raises(StoreError, match=f"line 3 of {files[0]} is no whole row .*; {then}"):
         read_trials_of(files, everything)
 
 
@@ -76,15 +73,6 @@ def test_a_shape_that_is_none_is_named_with_its_line(files: list[Path], shape: s
     files[0].write_text(files[0].read_text().replace(str(OTHER), shape))
     with pytest.raises(StoreError, match=rf"line 5 of {files[0]} is no whole row"):
         read_trials_of(files, lambda rows: set())
-
-
-def test_a_compressed_file_that_was_cut_off_is_named(files: list[Path]) -> None:
-    files[1].write_bytes(files[1].read_bytes()[:-20])
-    with pytest.raises(
-        StoreError,
-        match=rf"{files[1]} is no whole \.xz file .*; get it again, or give the rows as \.jsonl",
-    ):
-        read_trials_of(files, everything)
 
 
 def rows_of(counts: Mapping[int, int]) -> dict[Shape, int]:
@@ -115,16 +103,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "trials/h200x8"
     folder.mkdir(parents=True)
     (tmp_path / "trials/mi300x8").mkdir()
-    write_rows(
-        folder / f"{OP}-1.jsonl.xz",
-        [replace(RUN, role="superseded")],
-        [trial(0, shape=replace(SHAPE, m=16)), trial(1, shape=SHAPE)],
-    )
-    write_rows(
-        folder / f"{OP}-2.jsonl",
-        [RUN],
-        [trial(2, shape=SHAPE), trial(3, shape=replace(SHAPE, m=8192))],
-    )
+    old = [trial(0, shape=replace(SHAPE, m=16)), trial(1)]
+    new = [trial(2), trial(3, shape=replace(SHAPE, m=8192))]
+    write_rows(folder / f"{OP}-1.jsonl.xz", [replace(RUN, role="superseded")], old)
+    write_rows(folder / f"{OP}-2.jsonl", [RUN], new)
     decode = trial(4, shape=FlashDecode(1, 64, 8, 128, 4096, 8))
     write_rows(folder / "flash_decode-1.jsonl", [RUN], [decode])
     write_rows(tmp_path / "trials/mi300x8" / f"{OP}-1.jsonl", [RUN], [trial(5, target="mi300x8")])
@@ -132,9 +114,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def heard(*shapes: Shape) -> list[int]:
-    """The numbers of the trials that a search of these shapes on 4 H200 is told."""
-    rows: list[Trial] = former_rows(shapes[0].op, Target.parse("h200x4"), shapes)
+def heard(*shapes: Shape, target: str = "h200x4") -> list[int]:
+    """The numbers of the trials that a search of these shapes is told."""
+    rows: list[Trial] = former_rows(shapes[0].op, Target.parse(target), shapes)
     return sorted(row.config["block_m"] - 16 for row in rows)
 
 
@@ -145,6 +127,11 @@ def test_a_search_is_told_the_nearest_rows_of_its_own_operation(
     monkeypatch.setattr("tftune.pipeline.bench_factory.FORMER", 1)
     assert heard(SHAPE) == [1, 2], "a shape is told whole"
     assert heard(AllGatherGemm(8, 3584, 8192, 4)) == [0] and heard(replace(SHAPE, m=4096)) == [3]
+
+
+def test_a_search_hears_of_more_and_fewer_of_these_gpus(checkout: Path) -> None:
+    assert heard(SHAPE, target="h200x8") == heard(SHAPE, target="h200x16") == [0, 1, 2, 3]
+    assert heard(SHAPE, target="mi300x4") == heard(SHAPE, target="mi300x8") == [5]
 
 
 def test_each_shape_of_a_search_is_told_its_own_nearest_rows_once(

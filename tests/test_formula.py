@@ -23,17 +23,18 @@ from synthetic import (
     TARGET,
     dataset,
     law,
+    row,
     rows,
     shape,
 )
 
-from tftune.db.trial import Measurement, Trial
+from tftune.db.trial import Measurement
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.dataset import load
+from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.fit import LEAST_ROWS, Formulas, fit_formulas, held_out, judge
@@ -57,32 +58,28 @@ class Random:
     @property
     def configs(self) -> tuple[Config, ...]:
         op = operation(self.ends[0].op)
-        return tuple(
-            sorted(
-                {
-                    op.space.complete(config)
-                    for end in self.ends
-                    for config in op.space.defaults(end, CHIP)
-                }
-            )
-        )
+        defaults = (config for end in self.ends for config in op.space.defaults(end, CHIP))
+        return tuple(sorted({*map(op.space.complete, defaults)}))
+
+    @property
+    def data(self) -> Dataset:
+        """BSP's time at one end."""
+        shape = self.ends[0]
+        forms = [config for config in self.configs if config.variant == "bsp"]
+        trials = [row(shape, config, Measurement((9.0,))) for config in forms]
+        return load(trials, shape.op, TARGET, "graph", "node")
 
     def formulas(self, seed: int) -> tuple[Formula, ...]:
-        random, features = (
-            np.random.default_rng(seed),
-            operation(self.ends[0].op).module("features"),
-        )
+        random = np.random.default_rng(seed)
+        features = operation(self.ends[0].op).module("features")
         count = len(curves([0.0] * len(features.SCALES)))
-        made = [
-            Formula(
-                tuple(random.uniform(0, 2, len(features.TERMS))),
-                tuple(random.uniform(-0.02, 0.02, count)),
-                least,
-                1 << 20,
-            )
-            for least in random.choice([16, 300, 5000], len(self.configs)).tolist()
-        ]
-        return tuple(Formula.from_list(formula.to_list()) for formula in made)
+
+        def formula(least: int) -> Formula:
+            weights = tuple(random.uniform(0, 2, len(features.TERMS)))
+            made = Formula(weights, tuple(random.uniform(-0.02, 0.02, count)), least, 1 << 20)
+            return Formula.from_list(made.to_list())
+
+        return tuple(map(formula, random.choice([16, 300, 5000], len(self.configs)).tolist()))
 
     def selector(self, formulas: tuple[Formula, ...], number: int) -> Selector:
         """Of one config beside BSP."""
@@ -96,10 +93,7 @@ class Random:
             (slow, formulas[number]), places,
             Leaf((0, 1), 1, 0.01, ()), True, 0.01,
         )  # fmt: skip
-        row = Trial(
-            known, bsp, "graph", TARGET, "node", "run", "code", Measurement((9.0,)), "final"
-        )
-        return selector_of(load([row], known.op, TARGET, "graph", "node"), model)
+        return selector_of(self.data, model)
 
     def numpy(self, formulas: tuple[Formula, ...], sizes: tuple[int, ...]) -> np.ndarray:
         """Microseconds of each config, as the trainer estimates them; NaN where a formula does not
@@ -108,25 +102,7 @@ class Random:
             np.array([getattr(f, name) for f in formulas])
             for name in ("weights", "bends", "least", "most")
         )
-        row = Trial(
-            self.ends[0],
-            self.configs[0],
-            "graph",
-            TARGET,
-            "node",
-            "run",
-            "code",
-            Measurement((9.0,)),
-            "final",
-        )
-        data = load(
-            [replace(row, config=c) for c in self.configs if c.variant == "bsp"],
-            self.ends[0].op,
-            TARGET,
-            "graph",
-            "node",
-        )
-        return np.exp(Formulas(*arrays).logs(Times(data, self.configs), [sizes])[0])
+        return np.exp(Formulas(*arrays).logs(Times(self.data, self.configs), [sizes])[0])
 
 
 GEMM = Random(
@@ -158,17 +134,12 @@ def test_a_formula_answers_what_the_trainer_estimated(op: str, data: Any, seed: 
     assume(asked not in made.ends)
     fused = [number for number, config in enumerate(made.configs) if config.variant != "bsp"]
     formulas, number = made.formulas(seed), data.draw(st.sampled_from(fused))
-    us, found = (
-        made.numpy(formulas, asked.sizes_key)[number],
-        made.selector(formulas, number).select(asked),
-    )
+    us = made.numpy(formulas, asked.sizes_key)[number]
+    found = made.selector(formulas, number).select(asked)
     formula, size = formulas[number], getattr(asked, asked.SIZE)
     possible = operation(op).space.why_invalid(asked, made.configs[number], CHIP) is None
-    assert (
-        math.isnan(us)
-        == (formula.least > BELOW * size or size > formula.most)
-        == (not formula.holds(size))
-    )
+    outside = formula.least > BELOW * size or size > formula.most
+    assert math.isnan(us) == outside == (not formula.holds(size))
     assert (found.config == made.configs[number]) == (possible and not math.isnan(us))
     if found.config == made.configs[number]:
         assert found.expected_us == pytest.approx(us, rel=1e-9)
@@ -179,9 +150,8 @@ def test_below_the_least_measured_size_the_bend_is_that_of_the_least() -> None:
     bent = Formula((1.0, *[0.0] * 6), (0.0, 1.0, *[0.0] * 8), 512, 8192)
     formulas = tuple(bent for _ in GEMM.configs)
     times = [GEMM.numpy(formulas, (m, 4096, 4096))[0] for m in (128, 256, 512, 1024)]
-    assert times[0] == times[1] == times[2] < times[3] and math.isnan(
-        GEMM.numpy(formulas, (127, 4096, 4096))[0]
-    )
+    assert times[0] == times[1] == times[2] < times[3]
+    assert math.isnan(GEMM.numpy(formulas, (127, 4096, 4096))[0])
 
 
 def test_a_fit_of_exact_times_finds_them_again_at_sizes_between_and_other_layers() -> None:
@@ -224,11 +194,9 @@ def test_a_config_with_few_rows_has_the_formula_of_its_variant() -> None:
     ]
     times = Times(dataset(kept), (BSP, SMALL, LARGE, few))
     found = fit_formulas(times, EVERY)
-    assert (
-        not found.bends[3].any()
-        and found.bends[2].any()
-        and (found.weights[3] != found.weights[2]).any()
-    )
+    assert not found.bends[3].any()
+    assert found.bends[2].any()
+    assert (found.weights[3] != found.weights[2]).any()
     assert (found.least[3], found.most[3]) == (128, 8192), "of the shapes where it was measured"
     whole = fit_formulas(Times(dataset(there), times.configs), EVERY)
     assert whole.bends[3].any()
@@ -253,48 +221,13 @@ def test_what_is_no_formula_is_refused(values: Any) -> None:
         Formula.from_list(values)
 
 
-def size(shape: Shape) -> int:
-    return int(getattr(shape, shape.SIZE))
-
-
-def test_neither_the_family_nor_the_size_of_what_is_judged_is_learned_from() -> None:
-    """But for the least and the greatest size, beyond which nothing is answered: there the family
-    alone is held out."""
-    judged: list[int] = []
-    for learned, asked in held_out(DATA):
-        families, sizes = (
-            {DATA.shapes[row].layer for row in learned},
-            {size(DATA.shapes[row]) for row in learned},
-        )
-        assert {ROWS[0], ROWS[-1]} <= sizes
-        for row in asked:
-            assert DATA.shapes[row].layer not in families and (
-                size(DATA.shapes[row]) not in sizes - {ROWS[0], ROWS[-1]}
-            )
-        judged += asked.tolist()
-    assert sorted(judged) == EVERY.tolist(), "each is judged once"
-
-
-def test_of_one_family_sizes_alone_are_held_out() -> None:
-    one = dataset(rows([shape(8 << number) for number in range(11)]))
-    folds = list(held_out(one))
-    judged = [size(one.shapes[row]) for _, asked in folds for row in asked]
-    assert sorted(judged) == [8 << number for number in range(1, 10)]
-    assert all(not set(learned) & set(asked) for learned, asked in folds)
-
-
 def test_too_few_shapes_hold_nothing_out() -> None:
-    assert (
-        list(held_out(dataset(rows(SHAPES[:4]))))
-        == []
-        == list(judge(Times(dataset(rows(SHAPES[:4])), (BSP, SMALL))).errors)
-    )
+    few = dataset(rows(SHAPES[:4]))
+    assert list(held_out(few)) == [] == list(judge(Times(few, (BSP, SMALL))).errors)
 
 
 def test_formulas_of_exact_times_lose_nothing_held_out() -> None:
     found = judge(Times(DATA, (BSP, SMALL, LARGE)))
-    assert (
-        len(found.lost) == len(SHAPES)
-        and math.fsum(found.lost.values()) < 0.001 * len(SHAPES)
-        and max(map(abs, found.errors.values())) < 0.01
-    )
+    assert len(found.lost) == len(SHAPES)
+    assert math.fsum(found.lost.values()) < 0.001 * len(SHAPES)
+    assert max(map(abs, found.errors.values())) < 0.01

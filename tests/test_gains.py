@@ -230,12 +230,8 @@ def test_a_kernel_measured_at_both_ends_says_more_than_shapes_around() -> None:
     for log in (-0.5, 0.9):
         assert selector(with_gains(log)).select(asked) == selector(model()).select(asked)
     told = with_gains(0.2)
-    apart = selector(
-        replace(
-            told,
-            known=tuple(by_bsp(one) if one.sizes[0] == 512 else one for one in told.known),
-        )
-    )
+    known = tuple(by_bsp(one) if one.sizes[0] == 512 else one for one in told.known)
+    apart = selector(replace(told, known=known))
     answer = apart.select(asked)
     assert answer.speedup == pytest.approx(math.exp(0.2), rel=1e-3)
     assert answer.bsp_us == pytest.approx(LAWS[BSP](asked), rel=0.05), "BSP is known at both ends"
@@ -245,9 +241,8 @@ def test_a_kernel_measured_at_both_ends_says_more_than_shapes_around() -> None:
 def by_bsp(known: Known) -> Known:
     """The shape as if BSP alone had been measured."""
     number = model().configs.index(BSP)
-    return replace(
-        known, best=number, interval=None, times_us=((number, dict(known.times_us)[number]),)
-    )
+    us = dict(known.times_us)[number]
+    return replace(known, best=number, interval=None, times_us=((number, us),))
 
 
 def jagged(law: Law, by: float) -> Law:
@@ -263,12 +258,8 @@ def jagged(law: Law, by: float) -> Law:
 @pytest.mark.parametrize(("by", "kept"), [(0.0, False), (0.5, True)])
 def test_gains_are_kept_where_times_jump_and_their_ratio_does_not(by: float, kept: bool) -> None:
     """What is kept answers a family that was not measured as the ratio says."""
-    shapes = [
-        shape(m, n, k)
-        for n in (2048, 4096, 8192)
-        for k in (2048, 4096, 8192)
-        for m in (8, 16, 32, 64)
-    ]
+    sizes = (2048, 4096, 8192)
+    shapes = [shape(m, n, k) for n in sizes for k in sizes for m in (8, 16, 32, 64)]
     laws = {config: jagged(LAWS[config], by) for config in (BSP, SMALL)}
     trained = train_layout(dataset(rows(shapes, laws)))
     assert (trained.gains is not None) == kept

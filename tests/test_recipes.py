@@ -54,8 +54,9 @@ def test_splits_of_a_cache_balance_the_units() -> None:
     space, shape = operation("flash_decode").space, FlashDecode(3, 64, 8, 128, 5000, 2)
     one = space.complete(Config("persistent", kv_splits=1, block_n=64, num_stages=2))
     (*_, made) = fitted(space, shape, H200, one)
-    # 24 groups in 11 parts are 264 pieces, two for each of 132 units.
-    assert made["kv_splits"] == 11
+    assert made["kv_splits"] == 11, (
+        "24 groups in 11 parts are 264 pieces, two for each of 132 units"
+    )
 
 
 def test_what_is_possible_and_cut_right_stays_as_it_is() -> None:
@@ -72,8 +73,8 @@ def test_the_tile_is_changed_last() -> None:
 
 
 def test_a_knob_or_value_that_is_no_more_gives_nothing() -> None:
-    for config in (Config("push", block_m=48), Config("pulled")):
-        assert fitted(SPACE, engine(40), H200, config) == []
+    for gone in (Config("push", block_m=48), Config("pulled")):
+        assert fitted(SPACE, engine(40), H200, gone) == []
 
 
 def test_a_variant_that_has_no_possible_config_gives_nothing() -> None:
@@ -90,16 +91,20 @@ def test_a_variant_that_has_no_possible_config_gives_nothing() -> None:
 ])  # fmt: skip
 def test_whatever_is_fitted_is_possible(op: str, shapes: tuple[Shape, ...], chip: Chip) -> None:
     space, pick = operation(op).space, random.Random(0)
-    given = [one for name in space.variants for one in pool(space, shapes[-1], chip, name, 30)]
+    given = [
+        config
+        for variant in space.variants
+        for config in pool(space, shapes[-1], chip, variant, 30)
+    ]
     for shape in shapes:
         for config in pick.sample(given, 25):
             for made in fitted(space, shape, chip, config):
-                assert made.variant == config.variant
                 assert space.why_invalid(shape, made, chip) is None
+                assert made.variant == config.variant
 
 
 def test_recipes_name_knobs_of_their_operation_and_say_what_they_do() -> None:
     for recipe in RECIPES:
-        knobs = operation(recipe.op).space.variants.values()
-        names = {choice.name for choices in knobs for choice in choices}
+        variants = operation(recipe.op).space.variants.values()
+        names = {choice.name for choices in variants for choice in choices}
         assert recipe.knob in names and len(recipe.sentence) > 20

@@ -1,4 +1,4 @@
-"""Which rows hold, which of two counts, and what the strongest BSP is."""
+"""Which rows hold for a search, and which of two counts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import stored
 
 from tftune.db import target as machine
-from tftune.db.evidence import strongest, time_ratio
 from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Run, Trial
@@ -30,19 +30,9 @@ PUSH = SPACE.complete(Config("push", block_m=64))
 
 
 def row(config: Config, outcome: Outcome, second: int = 0, stage: str = "search") -> Trial:
-    hashed = installed(SHAPE.op, config.variant)
-    return Trial(
-        SHAPE,
-        config,
-        "graph",
-        "mi300x8",
-        "model",
-        "r",
-        hashed,
-        outcome,
-        stage,
-        f"2026-01-01T00:00:{second:02}",
-    )
+    code, created = installed(SHAPE.op, config.variant), f"2026-01-01T00:00:{second:02}"
+    same = {"target": "mi300x8", "bench": "model", "run": "r", "revision": code}
+    return stored.row(SHAPE, config, outcome, stage=stage, created=created, **same)
 
 
 def us(time: float, bsp: float | None = None) -> Measurement:
@@ -60,25 +50,6 @@ def rows(store: Store, *trials: Trial) -> Rows:
     for trial in trials:
         store.add_trial(trial)
     return Rows(operation(SHAPE.op), BENCH, store)
-
-
-def test_a_ratio_is_of_the_same_rounds() -> None:
-    bsp = row(BSP, us(10))
-    assert time_ratio(row(PUSH, us(6, bsp=12)), bsp) == 0.5
-    assert (
-        time_ratio(row(PUSH, us(6)), bsp) == 0.6
-        and time_ratio(row(WEAK, us(11, bsp=10)), bsp) == 1.1
-    )
-    assert (
-        time_ratio(row(PUSH, Failure("hang", "late")), bsp)
-        is None
-        is time_ratio(row(PUSH, us(6)), row(BSP, Failure("hang", "late")))
-    )
-
-
-def test_the_strongest_form_is_the_fastest_that_could_be_measured() -> None:
-    weak, best, failed = row(WEAK, us(11)), row(BSP, us(10)), row(BSP, Failure("crash", "died"))
-    assert strongest([weak, best, failed]) is best and strongest([failed]) is None is strongest([])
 
 
 def test_of_two_rows_the_newer_one_counts_whatever_their_order(store: Store) -> None:
@@ -126,10 +97,8 @@ def test_finals_are_those_not_older_than_the_search(store: Store) -> None:
 
 
 def test_the_winners_are_the_best_of_each_fused_variant(store: Store) -> None:
-    pull, slow = (
-        SPACE.complete(Config("pull", block_m=64)),
-        SPACE.complete(Config("push", block_m=32)),
-    )
+    pull = SPACE.complete(Config("pull", block_m=64))
+    slow = SPACE.complete(Config("push", block_m=32))
     failed = row(SPACE.complete(Config("pull", block_m=32)), Failure("compile", "no"))
     found = rows(
         store,

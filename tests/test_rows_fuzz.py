@@ -6,16 +6,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Tftune
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stored import ENDED, RUN, TRIALS, raw
+from stored import ENDED, RUN, TRIALS
 
-from tftune.cli import app as cli
 from tftune.db.store import Store, StoreError, read_rows
 from tftune.db.trial import Measurement, Run, Trial
 from tftune.report.run_health import sentence
@@ -61,6 +60,11 @@ BAD_TRIALS = [
     ({"shape": 5}, "shape=5"),
     ({"shape": f"m=64,n={10**300},k=8192,world=8"}, "n=1000000"),
     ({"op": []}, "op=[]"),
+    ({"op": "matmul"}, "no operation 'matmul'"),
+    ({"shape": "m=64"}, "lacks n, k, world"),
+    ({"mode": "jit"}, "mode='jit' is not one of "),
+    ({"bench": "laptop"}, "bench='laptop' is not one of "),
+    ({"stage": "last"}, "stage='last' is not one of "),
     ({"failure": [], "text": ""}, "failure=[]"),
     ({"failure": "hang", "text": 5}, "text=5"),
 ]
@@ -89,81 +93,27 @@ LINES += [
     (f'{{"trial":{DEEP}', "recursion depth"),
     ('{"trial": 5}', "this is {'trial': 5}"),
     ("[]", "this is []"),
+    ("{}", "this is {}"),
+    ("12", "this is 12"),
+    ('{"row": {}}', "this is {'row': {}}"),
+    ('{"run": 1, "trial": 2}', "this is {'run': 1, 'trial': 2}"),
+    ('{"run": {"id": "r"}}', "it lacks "),
+    ('{"trial": {"op": "all_gather_gemm"}}', "it lacks "),
+    ("\x00\x00", "Expecting value"),
 ]
 
 
 @pytest.mark.parametrize(("line", "named"), LINES, ids=[named for _, named in LINES])
 def test_a_line_that_is_no_row_is_refused_with_its_field(
-    line: str,
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, named: str, tmp_path: Path, tftune: Tftune
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("rows.jsonl").write_text(json.dumps({"run": dataclasses.asdict(RUN)}) + "\n" + line + "\n")
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["trials", "import", "rows.jsonl", "--db", "a.db"])
-    (said,) = capsys.readouterr().err.splitlines()
-    assert (
-        said.startswith("error: line 2 of rows.jsonl is no whole row (")
-        and named in said
-        and len(said) < 300
-    )
-    assert not Path("a.db").exists()  # nothing was there before
-
-
-@pytest.mark.parametrize(
-    ("change", "read", "named"),
-    [
-        (
-            """tft_trials SET config = '{"variant": "push", "kv_splits": [1]}'""",
-            Store.trials,
-            "the knob 'kv_splits' is [1]",
-        ),
-        (
-            f"tft_trials SET config = '{DEEP}'",
-            Store.trials,
-            "config is no JSON: maximum recursion depth",
-        ),
-        (f"tft_trials SET samples_us = '[{10**400}, 1.0]'", Store.trials, "us has 1000000"),
-        ("tft_trials SET samples_us = NULL", Store.trials, "samples_us is no JSON"),
-        ("tft_trials SET check_error = 'abc'", Store.trials, "check_error='abc'"),
-        ("tft_trials SET target = x'00'", Store.trials, r"target=b'\x00'"),
-        ("tft_runs SET build = '\"x\"'", Store.runs, "build='x'"),
-        ("tft_runs SET clocks = '5'", Store.runs, "clocks=5"),
-        (f"tft_runs SET ended = '{DEEP}'", Store.runs, "ended is no JSON: maximum recursion depth"),
-    ],
-)
-def test_a_stored_row_that_is_none_is_named(
-    path: Path,
-    change: str,
-    read: Callable[[Store], list[Run] | list[Trial]],
-    named: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """It is left out of what is read, alone, with one sentence that says what is wrong with it and
-    what to do; `check` says the same."""
-    kept_run = dataclasses.replace(RUN, id="kept")
-    kept = dataclasses.replace(TRIALS[0], run="kept")
-    with Store.open(path) as store:
-        store.add_run(RUN)
-        store.add_trial(TRIALS[0])
-        store.add_run(kept_run)
-        store.add_trial(kept)
-        with raw(path) as db:
-            first = f"id = '{RUN.id}'" if "tft_runs" in change else "number = 1"
-            db.execute(f"UPDATE {change} WHERE {first}")
-        of_run = "tft_runs" in change
-        assert read(store) == ([kept_run] if of_run else [kept])
-        assert read(store) == ([kept_run] if of_run else [kept]), "said once"
-        assert store.trials() == [kept], "a trial without a run that can be read does not count"
-        said = {record.getMessage() for record in caplog.records}
-        (problem,) = store.check()
-    name = f"run {RUN.id}" if of_run else f"trial {TRIALS[0].id} (row 1)"
-    assert problem.startswith(f"{name} cannot be read: ") and named in problem
-    hint = f"`tftune db check --db {path}` says all, and takes such rows out with --drop"
-    assert said == {f"{problem}; it is left out: {hint}"} and len(caplog.records) == 1
+    run = json.dumps({"run": dataclasses.asdict(RUN)})
+    (tmp_path / "rows.jsonl").write_text(f"{run}\n\n{line}\n")
+    done = tftune("trials import rows.jsonl --db a.db")
+    (said,) = done.err.splitlines()
+    assert done.code == 2 and said.startswith("error: line 3 of rows.jsonl is no whole row (")
+    assert named in said and len(said) < 300
+    assert not (tmp_path / "a.db").exists()  # nothing was there before
 
 
 def test_a_run_that_would_not_read_back_is_refused(path: Path) -> None:
@@ -201,11 +151,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
             (*path, "failure"),
             *(place for name, part in value.items() for place in places(part, (*path, name))),
         ]
-    return (
-        [path, *((*path, index) for index in range(len(value)))]
-        if isinstance(value, list)
-        else [path]
-    )
+    inner = range(len(value)) if isinstance(value, list) else ()
+    return [path, *((*path, index) for index in inner)]
 
 
 def changed(draw: Any, row: dict[str, Any]) -> dict[str, Any]:
@@ -242,9 +189,8 @@ def test_any_trial_is_refused_or_reads_back(
     tmp_path: Path, empty: Path, data: Any, trial: Trial
 ) -> None:
     for found in read(tmp_path, "trial", changed(data.draw, trial.to_dict()))[1]:
-        assert Trial.from_dict(found.to_dict()).id == found.id and hash(found) == hash(
-            copy.deepcopy(found)
-        )
+        assert Trial.from_dict(found.to_dict()).id == found.id
+        assert hash(found) == hash(copy.deepcopy(found))
         assert (
             not isinstance(found.outcome, Measurement)
             or found.outcome.interval_us[0] <= found.outcome.median_us
@@ -264,6 +210,5 @@ def test_any_run_is_refused_or_reads_back(tmp_path: Path, empty: Path, data: Any
         (database := tmp_path / "a.db").write_bytes(empty.read_bytes())
         with Store.open(database) as store:
             store.add_run(found)
-            assert [as_text(stored) for stored in store.runs()] == [
-                as_text(found)
-            ] and store.check() == []
+            assert [as_text(stored) for stored in store.runs()] == [as_text(found)]
+            assert store.check() == []

@@ -110,11 +110,9 @@ class TestSchema:
             with raw(released) as db:
                 db.execute("UPDATE tft_meta SET value = ?", (value,))
             (problem,) = opened.check()
-        assert (
-            problem.startswith(f"{released} has schema '{value[:50]}")
-            and "which is no number; " in problem
-            and len(problem) < 300
-        )
+        assert problem.startswith(f"{released} has schema '{value[:50]}")
+        assert "which is no number; " in problem
+        assert len(problem) < 300
         for write in (True, False):
             with pytest.raises(StoreError, match=re.escape(problem)):
                 Store.open(released, write=write)

@@ -7,7 +7,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from timeit import repeat
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.artifact import digest, parse_artifact, read_artifact
+from tftune.models.artifact import parse_artifact, read_artifact
 from tftune.models.features import names, vector
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split, leaves_of, walk
@@ -90,22 +89,6 @@ def trained(written: dict[str, Any]) -> Selector:
     return Selector(parse_artifact(written))
 
 
-def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The document with these changes, and with the digest that fits."""
-    found = {**json.loads(json.dumps(document)), **changes}
-    return found | {"sha256": digest(found)}
-
-
-def layout_with(document: dict[str, Any], *path: Any) -> dict[str, Any]:
-    """The document with the last value at the place of its first layout that the others lead to."""
-    found = json.loads(json.dumps(document))
-    part = found["modes"]["graph"]["layouts"][0]
-    for name in path[:-2]:
-        part = part[name]
-    part[path[-2]] = path[-1]
-    return edited(found)
-
-
 def test_it_answers_as_the_tree(trained: Selector) -> None:
     """For families that were never measured: by the config of the leaf that is the fastest by the
     laws of these rows, or near it. What speed-ups around them name is as near."""
@@ -141,12 +124,10 @@ def test_a_measured_shape_is_answered_before_the_tree(
     )
     for place in SHAPES:
         found, best = trained.select(place), min(TILES, key=lambda config: TILES[config](place))
-        assert (found.config, found.source, trained.path(place), trained.leaf(place)) == (
-            best,
-            "measured",
-            (),
-            None,
-        )
+        assert found.config == best
+        assert found.source == "measured"
+        assert trained.path(place) == ()
+        assert trained.leaf(place) is None
         assert SPACE.why_invalid(place, found.config, CHIP) is None
         answers.add(found.config)
     assert BSP in answers and len(answers) > 4
@@ -155,150 +136,28 @@ def test_a_measured_shape_is_answered_before_the_tree(
         for place in SHAPES
         if (place.n, place.k) == LAYERS[1]
     ]
-    assert {one.source for one, _ in others} == {"interpolated"} and any(
-        one.expected_us != other.expected_us for one, other in others
-    )
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        [],
-        [64],
-        ["k"] * 3,
-        [0, 2048, 2048],
-        [-8, 2048, 2048],
-        [7, 2048, 2048],
-        [8, 2048, 2048, 2],
-        [8.0, 2048, 2048],
-        None,
-    ],
-)
-def test_a_measured_shape_that_is_none_is_refused(written: dict[str, Any], sizes: Any) -> None:
-    """An M of 7 is not divisible by two ranks."""
-    with pytest.raises(ValueError, match=r"the artifact (has an unexpected form|does not fit)"):
-        parse_artifact(layout_with(written, "known", 0, 0, sizes))
-
-
-@pytest.mark.parametrize("number", [-1, 99, "0", None, 1.0])
-def test_a_number_of_no_config_is_refused(written: dict[str, Any], number: object) -> None:
-    for path in (("tree", [[0, number], 3, 0.1, []]), ("known", 0, 1, number)):
-        with pytest.raises(
-            ValueError,
-            match=r"a leaf names configs|a branch of the tree is|a measured shape is|names "
-            r"configs beyond",
-        ):
-            parse_artifact(layout_with(written, *path))
-    parse_artifact(layout_with(written, "tree", [[0, 1], 3, 0.1, []]))
-
-
-LEAF: list[Any] = [[0, 1], 3, 0.1, []]
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        (("error", math.nan), "an error of .* is nan, and may be 0 to 50"),
-        (("error", -0.1), "an error of .* is -0.1"),
-        (("error", 1e4), "an error of .* is 10000.0"),
-        (("error", math.inf), "an error of .* is inf"),
-        (("tree", [*LEAF[:2], 1e4, []]), "an error of .* is 10000.0"),
-        (("tree", ["m", 1.0, LEAF, [*LEAF[:2], -1.0, []]]), "is -1.0"),
-        (("known", 0, 3, 1, math.inf), "is not positive, or none that a kernel takes"),
-        (("known", 0, 3, 1, 1e-300), "is not positive, or none that a kernel takes"),
-        (("formulas", 0, 0, 0, 1e300), "has a weight above"),
-        (("formulas", 1, 0, 0, -1e300), "has a weight above"),
-        (("formulas", 0, 1, [1e3] * 10), "bends times by more than e to the power of 100"),
-        (("formulas", 0, 1, [0.0] * 9 + [-1e3]), "bends times by more than"),
-        (("formulas", 0, 1, [0.1]), "has 1 bends, and may have none or 10"),
-        (("formulas", 0, 1, [0.0] * 11), "has 11 bends, and may have none or 10"),
-    ],
-)  # fmt: skip
-def test_a_number_that_a_selection_could_not_compute_with_is_refused(
-    written: dict[str, Any], path: tuple[Any, ...], said: str
-) -> None:
-    """On loading, since no selection raises: an exponential that is no float, the logarithm of a
-    time that is 0."""
-    parse_artifact(written)
-    with pytest.raises(ValueError, match=rf"the artifact does not fit this tftune: .*{said}"):
-        parse_artifact(layout_with(written, *path))
-
-
-@pytest.mark.parametrize("value", [0, "wide"])
-def test_a_knob_that_no_time_can_be_computed_with_is_refused_and_a_value_unknown_here_is_not(
-    written: dict[str, Any], value: Any
-) -> None:
-    groups = written["modes"]["graph"]["layouts"][0]["configs"]
-    number, group = next(
-        (number, group) for number, group in enumerate(groups) if "block_m" in group["knobs"]
-    )
-    place = "configs", number, "values", 0, group["knobs"].index("block_m")
-    with pytest.raises(
-        ValueError, match=r"the artifact does not fit this tftune: push has knobs that give no time"
-    ):
-        parse_artifact(layout_with(written, *place, value))
-    first = Config.from_dict(
-        {"variant": group["variant"], **dict(zip(group["knobs"], group["values"][0], strict=True))}
-    )
-    sound, newer = (
-        Selector(parse_artifact(one), check_source=False)
-        for one in (written, layout_with(written, *place, 96))
-    )
-    places = [asked for asked in (*SHAPES, *UNSEEN) if sound.select(asked).config == first]
-    assert places and 96 not in [
-        dict(newer.select(asked).config.knobs).get("block_m") for asked in places
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"error": math.nan}, "with an error of nan"),
-        ({"error": 1e4}, "with an error of 10000.0"),
-        ({"layout": ["fp16"]}, "does not fit"),
-        ({"layout": ["fp16", "m", "nk", "2"]}, "its layout has world='2'"),
-        ({"layout": ["fp8", "m", "nk", 2]}, "its layout has dtype='fp8'"),
-    ],
-)
-def test_a_loan_that_a_selection_could_not_tell_of_is_refused(
-    written: dict[str, Any], changes: dict[str, Any], said: str
-) -> None:
-    loan = {
-        "layout": ["fp16", "m", "nk", 4],
-        "of": ["bf16", "m", "nk", 2],
-        "error": 0.05,
-        "pairs": 40,
-    }
-    sound, bad = (
-        {"graph": written["modes"]["graph"] | {"lent": [lent]}} for lent in (loan, loan | changes)
-    )
-    assert len(parse_artifact(edited(written, modes=sound)).modes["graph"].lent) == 1
-    with pytest.raises(ValueError, match=said):
-        parse_artifact(edited(written, modes=bad))
+    assert {one.source for one, _ in others} == {"interpolated"}
+    assert any(one.expected_us != other.expected_us for one, other in others)
 
 
 def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
+    """How fast it is, test_dispatch.py measures."""
     for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
         assert trained.select(asked) is trained.select(replace(asked))
-        assert min(repeat(lambda: trained.select(asked), number=1000, repeat=5)) / 1000 < 20e-6  # noqa: B023
 
 
 def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         found = trained.select(asked)
         told = json.loads(json.dumps(found.to_dict()))
-        assert told["config"] == found.config.to_dict() and (told["source"], told["reason"]) == (
-            found.source,
-            found.reason,
-        )
-        assert (told["expected_us"], told["bsp_us"], told["speedup"]) == (
-            found.expected_us,
-            found.bsp_us,
-            found.speedup,
-        )
-        assert told["interval"] == (found.interval and [*found.interval]) and told["near"] == [
-            [*sizes] for sizes in found.near
-        ]
+        assert told["config"] == found.config.to_dict()
+        assert told["source"] == found.source
+        assert told["reason"] == found.reason
+        assert told["expected_us"] == found.expected_us
+        assert told["bsp_us"] == found.bsp_us
+        assert told["speedup"] == found.speedup
+        assert told["interval"] == (found.interval and [*found.interval])
+        assert told["near"] == [[*sizes] for sizes in found.near]
 
 
 @pytest.mark.parametrize(
@@ -309,10 +168,8 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     trained: Selector, changed: dict[str, Any]
 ) -> None:
     asked = replace(SHAPES[3], **changed)
-    found, title = (
-        trained.select(asked),
-        ",".join(f"{name}={value}" for name, value in asked.named(asked.layout).items()),
-    )
+    found = trained.select(asked)
+    title = ",".join(f"{name}={value}" for name, value in asked.named(asked.layout).items())
     measured = "dtype=bf16,shard=m,b_layout=nk,world=2; dtype=fp16,shard=m,b_layout=nk,world=2"
     assert (
         found.reason == f"{title} was never measured for all_gather_gemm on h200x2; only {measured}"
@@ -321,13 +178,10 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     assert SPACE.why_invalid(asked, found.config) is None
 
 
-def test_a_mode_never_measured_or_unknown(trained: Selector) -> None:
+def test_a_mode_never_measured(trained: Selector) -> None:
     found = trained.select(SHAPES[3], "eager")
-    assert found.config.variant == "bsp" and found.reason.startswith(
-        "mode 'eager' was never measured"
-    )
-    with pytest.raises(ValueError, match="mode='jit' is not one of graph, eager"):
-        trained.select(SHAPES[3], "jit")
+    assert found.config.variant == "bsp"
+    assert found.reason.startswith("mode 'eager' was never measured")
 
 
 def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
@@ -351,40 +205,30 @@ def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
 
 def test_an_operation_without_artifact(trained: Selector) -> None:
     found = Selector().select(SHAPES[3])
-    assert (
-        found.config.variant == "bsp"
-        and "there is no artifact for all_gather_gemm; `tftune.warm_up` measures in place"
-        in found.reason
-    )
-    other = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2))
-    assert (other.config.variant, other.reason) == (
-        "bsp",
-        "there is no artifact for flash_decode, only for all_gather_gemm; `tftune.warm_up` "
-        "measures in place, and `tftune tune flash_decode` writes an artifact",
-    )
+    then = "`tftune.warm_up` measures in place, and `tftune tune {}` writes an artifact"
+    assert found.config.variant == "bsp"
+    assert found.reason == f"there is no artifact for {OP}; {then.format(OP)}"
+    other, op = trained.select(FlashDecode(1, 64, 8, 128, 8192, 2)), "flash_decode"
+    assert other.config.variant == "bsp"
+    assert other.reason == f"there is no artifact for {op}, only for {OP}; {then.format(op)}"
 
 
 def test_modelled_times_are_served_only_when_allowed() -> None:
-    artifact, asked = (
-        parse_artifact(content(rows(bench="model"), bench="model")),
-        (*SHAPES, *UNSEEN),
-    )
+    artifact = parse_artifact(content(rows(bench="model"), bench="model"))
+    asked = (*SHAPES, *UNSEEN)
     refused, served = (
         [Selector(artifact, allow_modelled=allowed).select(one) for one in asked]
         for allowed in (False, True)
     )
     for one in refused:
-        assert (
-            one.config.variant == "bsp"
-            and "modelled, not measured" in one.reason
-            and one.source == "fallback"
-        )
+        assert one.config.variant == "bsp"
+        assert "modelled, not measured" in one.reason
+        assert one.source == "fallback"
     assert {one.source for one in served} == {"modelled"}
     for part in (served[: len(SHAPES)], served[len(SHAPES) :]):
         assert any(one.config.variant != "bsp" for one in part)
-    assert all("predicted" in one.reason for one in served[: len(SHAPES)]) and not any(
-        "measured to be" in one.reason for one in served
-    )
+    assert all("predicted" in one.reason for one in served[: len(SHAPES)])
+    assert not any("measured to be" in one.reason for one in served)
 
 
 PULL = SPACE.complete(
@@ -409,13 +253,8 @@ def test_a_stale_kernel_disables_exactly_its_own_answers() -> None:
     since."""
     root = Split("m", 100.0, Leaf((0, 1), 10, 0.02, ()), Leaf((0, 2), 20, 0.02, ()))
     sound = replace(model(weights=TWO), root=root)
-    stale = replace(
-        sound,
-        kernels=tuple(
-            "0" * 12 if config == LARGE else code
-            for config, code in zip(TWO, sound.kernels, strict=True)
-        ),
-    )
+    codes = dict(zip(TWO, sound.kernels, strict=True)) | {LARGE: "0" * 12}
+    stale = replace(sound, kernels=tuple(codes.values()))
     kept, found = selector(sound), selector(stale)
     for asked in (shape(32), shape(20), shape(90, 3072, 3072)):
         assert kept.select(asked).config == PULL and found.select(asked) == kept.select(asked)
@@ -469,32 +308,24 @@ def test_restricted_to_bsp(trained: Selector) -> None:
     found = trained.restricted("rank 3 differs")
     for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
         answer = found.select(asked)
-        assert (answer.config.variant, answer.reason, answer.source) == (
-            "bsp",
-            "rank 3 differs",
-            "fallback",
-        )
+        assert answer.config.variant == "bsp"
+        assert answer.reason == "rank 3 differs"
+        assert answer.source == "fallback"
     assert trained.select(SHAPES[3]).config.variant == "push"
 
 
 def too_large(world: int, digits: int) -> list[Shape]:
     """As far as a shape is legal: 10**400 is no float, and Python prints no integer of more than
     4,300 digits."""
-    large, decode, size = (
-        replace(SHAPES[0], world=world, m=4096),
-        FlashDecode(1, 64, 8, 128, 8192, world),
-        world * 10**digits,
-    )
+    large = replace(SHAPES[0], world=world, m=4096)
+    decode = FlashDecode(1, 64, 8, 128, 8192, world)
+    size = world * 10**digits
     found: list[Shape] = [
         *(replace(large, **{name: size}) for name in ("m", "n", "k")),
         replace(large, world=size, m=size),
     ]
-    return [
-        *found,
-        replace(decode, kv_len=size),
-        replace(decode, batch=size),
-        replace(decode, q_heads=size, kv_heads=size),
-    ]
+    both = replace(decode, q_heads=size, kv_heads=size)
+    return [*found, replace(decode, kv_len=size), replace(decode, batch=size), both]
 
 
 def is_possible_bsp(selector: Selector, asked: Shape) -> bool:

@@ -82,11 +82,9 @@ def test_the_grid_spans_the_layers_of_nodes() -> None:
         assert {shape.m for shape in grid(world, shard="m")} == {
             m for m in GRID_ROWS if m % world == 0
         }
-    assert (
-        {(3584, 8192)} <= set(GRID)
-        and min(n for n, _ in GRID) <= 1024
-        and max(n for n, _ in GRID) >= 16000
-    )
+    assert {(3584, 8192)} <= set(GRID)
+    assert min(n for n, _ in GRID) <= 1024
+    assert max(n for n, _ in GRID) >= 16000
     assert {k for _, k in GRID} == {2048, 3072, 4096, 5120, 7168, 8192, 16384}
 
 

@@ -68,14 +68,8 @@ def test_a_set_is_told_whole_and_in_parts() -> None:
 
 
 def test_a_set_that_lacks_a_shape_is_not_told() -> None:
-    assert (
-        list(
-            speedup.sets(
-                "h200x8", "flash_decode", [row for row in rows() if row.shape != DECODES[3]]
-            )
-        )
-        == []
-    )
+    without = [row for row in rows() if row.shape != DECODES[3]]
+    assert list(speedup.sets("h200x8", "flash_decode", without)) == []
 
 
 @pytest.mark.parametrize(("slower", "said"), [(1, "usual"), (2, "calibrated")])
@@ -90,14 +84,8 @@ def test_the_limit_takes_its_rates_from_a_calibration(
     TB/s 1.0 us; at half of that 2.0."""
     target = Target.parse("h200x8")
     write_rows(tmp_path / "rows.jsonl", [], rows())
-    write_chip(
-        tmp_path / "its.chip.json",
-        target,
-        {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower},
-        {},
-        {},
-        "2026-11-22",
-    )
+    rate = {"hbm_bytes_per_us": target.chip.rates.hbm_bytes_per_us / slower}
+    write_chip(tmp_path / "its.chip.json", target, rate, {}, {}, "2026-11-22")
     chip = ["--chip", str(tmp_path / "its.chip.json")] if slower > 1 else []
     monkeypatch.setattr(
         "sys.argv", ["speedup.py", "--op", "flash_decode", *chip, str(tmp_path / "rows.jsonl")]
@@ -105,11 +93,8 @@ def test_the_limit_takes_its_rates_from_a_calibration(
     speedup.main()
     printed = capsys.readouterr().out
     assert f"what the {said} rates of h200 allow, computed" in printed
-    first = next(
-        line
-        for line in printed.partition("limit (computed)")[2].splitlines()
-        if line.startswith("| 1 | 1024 |")
-    )
+    limits = printed.partition("limit (computed)")[2].splitlines()
+    first = next(line for line in limits if line.startswith("| 1 | 1024 |"))
     assert float(first.split("|")[4]) == pytest.approx(
         DECODES[0].cache_bytes / target.chip.rates.hbm_bytes_per_us * slower, abs=0.1
     )
@@ -125,11 +110,8 @@ def test_a_set_asked_with_other_options_is_told_beside_its_defaults() -> None:
     paged = [
         trial(replace(shape, page_size=16), Config("bsp"), 40.0, 40.0) for shape in DECODES[1:]
     ]
-    told = [
-        line
-        for line in speedup.sets("h200x8", "flash_decode", rows() + heads + paged)
-        if "part=" not in line
-    ]
+    every = speedup.sets("h200x8", "flash_decode", rows() + heads + paged)
+    told = [line for line in every if "part=" not in line]
     assert ["output=all" in line for line in told] == [True, False]
     assert (
         "mode=graph set=llama3-70b dtype=fp16 output=heads page_size=0 geomean=2.000 lower=2.000 "

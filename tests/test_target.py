@@ -128,13 +128,9 @@ def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> N
     found = target.build()
     assert found.pop("python")
     assert found == {
-        "triton": "3.7.1",
-        "iris": "0.2",
-        "torch": "2.13.0+rocm7.2",
-        "driver": "6.16.6",
-        "rocm": "7.2",
-        "multicast": "off",
-    }
+        "triton": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2", "driver": "6.16.6",
+        "rocm": "7.2", "multicast": "off",
+    }  # fmt: skip
 
 
 def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
@@ -142,34 +138,19 @@ def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
         "import sys; from tftune.db.target import build, _driver; build(); print(_driver() is "
         "not None or 'torch' not in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": str(tmp_path)},
-    )
-    assert done.stdout == "True\n"
+    command, alone = [sys.executable, "-c", code], {"PATH": str(tmp_path)}
+    assert subprocess.check_output(command, env=alone, text=True) == "True\n"
 
 
 def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool(
-        tmp_path,
-        monkeypatch,
-        "nvidia-smi",
-        "echo '0, 1980, 3201, 1980, 31, 75.21, 700.00'; echo '1, 345, 3201, 1980, 29, [N/A], "
-        "700.00'",
-    )
+    lines = "0, 1980, 3201, 1980, 31, 75.21, 700.00", "1, 345, 3201, 1980, 29, [N/A], 700.00"
+    tool(tmp_path, monkeypatch, "nvidia-smi", "; ".join(f"echo '{line}'" for line in lines))
     read = target.clocks()
     assert list(read) == ["0", "1"]
     assert read["0"] == {
-        "sm_mhz": 1980,
-        "memory_mhz": 3201,
-        "max_sm_mhz": 1980,
-        "celsius": 31,
-        "watts": 75.21,
+        "sm_mhz": 1980, "memory_mhz": 3201, "max_sm_mhz": 1980, "celsius": 31, "watts": 75.21,
         "limit_watts": 700,
-    }
+    }  # fmt: skip
     assert read["1"]["watts"] is None
 
 

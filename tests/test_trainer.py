@@ -26,6 +26,7 @@ from synthetic import (
     law,
     learned,
     measured,
+    row,
     rows,
     shape,
 )
@@ -33,7 +34,6 @@ from synthetic import (
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.core.revision import installed
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.layout import LayoutModel
@@ -68,9 +68,8 @@ def test_exact_times_are_answered_by_what_is_the_fastest_where_nothing_was_measu
     for asked in UNSEEN:
         possible = [config for config in LAWS if SPACE.why_invalid(asked, config, CHIP) is None]
         found, us = exact[1].select(asked), min(LAWS[config](asked) for config in possible)
-        assert found.source == "interpolated" and found.expected_us == pytest.approx(
-            LAWS[found.config](asked), rel=0.01
-        )
+        assert found.source == "interpolated"
+        assert found.expected_us == pytest.approx(LAWS[found.config](asked), rel=0.01)
         assert LAWS[found.config](asked) <= 1.03 * us
 
 
@@ -86,17 +85,15 @@ def test_every_measured_shape_is_answered_by_its_own_best(make_rows: Rows) -> No
             assert (found.config, found.source) == (part.best(place), "measured") and part.allowed(
                 place, found.config
             )
-            assert found.expected_us == part.time_us(
-                place, found.config
-            ) and found.bsp_us == part.bsp_us(place)
+            assert found.expected_us == part.time_us(place, found.config)
+            assert found.bsp_us == part.bsp_us(place)
         lost = sum(part.log_regret(place, part.best(place)) or 0.0 for place in part.shapes)
         for config in {config for place in part.shapes for config in part.times_us[place]}:
-            every = [
-                part.log_regret(place, config if part.allowed(place, config) else part.bsp(place))
-                or 0.0
+            served = [
+                (place, config if part.allowed(place, config) else part.bsp(place))
                 for place in part.shapes
             ]
-            assert lost <= sum(every) + 1e-9
+            assert lost <= sum(part.log_regret(*each) or 0.0 for each in served) + 1e-9
 
 
 def noisy(trial: Trial) -> Trial:
@@ -106,11 +103,8 @@ def noisy(trial: Trial) -> Trial:
     bsp = tuple(
         0.25 * us if number % 3 == 0 else us for number, us in enumerate(found.bsp_samples_us)
     )
-    return (
-        trial
-        if trial.config.variant == "bsp"
-        else replace(trial, outcome=replace(found, bsp_samples_us=bsp))
-    )
+    changed = replace(trial, outcome=replace(found, bsp_samples_us=bsp))
+    return trial if trial.config.variant == "bsp" else changed
 
 
 def test_where_no_speed_up_was_sure_bsp_answers_at_measured_shapes_and_between_them() -> None:
@@ -142,17 +136,8 @@ def test_a_config_tried_at_one_shape_answers_there_alone() -> None:
     search it counts at its own shape only where no final row says otherwise."""
     once = SPACE.complete(replace_knobs(SMALL, num_stages=4))
     for stage, answers in (("search", SMALL), ("final", once)):
-        lucky = Trial(
-            shape(32),
-            once,
-            "graph",
-            TARGET,
-            "node",
-            "run",
-            installed(OP, "push"),
-            measured(1.0, LAWS[BSP](shape(32))),
-            stage,
-        )
+        fast = measured(1.0, LAWS[BSP](shape(32)))
+        lucky = row(shape(32), once, fast, stage=stage)
         model, selector = trained(dataset([*rows(), lucky]))
         assert selector.select(shape(32)).config == answers
         assert once not in {selector.select(asked).config for asked in (shape(20), *UNSEEN)}
@@ -168,9 +153,8 @@ def replace_knobs(config: object, **knobs: object) -> object:
 
 def test_rows_of_a_search_alone_are_learned_from() -> None:
     _, selector = trained(dataset([replace(trial, stage="search") for trial in rows()]))
-    assert (
-        selector.select(shape(32)).config == SMALL and selector.select(shape(2048)).config == LARGE
-    )
+    assert selector.select(shape(32)).config == SMALL
+    assert selector.select(shape(2048)).config == LARGE
 
 
 def splits(at: Node) -> Iterator[Split]:
@@ -187,16 +171,9 @@ def several() -> LayoutModel:
     for number, block_n in enumerate((32, 64, 128, 256)):
         for block_m in (16, 32, 64, 128, 256):
             if (config := tile(block_m, block_n)) is not None and len(laws) < 14:
-                terms = (
-                    9.0 + 0.3 * number,
-                    3.0 * 64 * block_n / 8192 + block_m / 40,
-                    0.3 * 8192 / block_m / block_n,
-                    1.0,
-                    1.0,
-                    0.1,
-                    0.2,
-                )
-                laws[config] = law(config, terms)
+                each = 3.0 * 64 * block_n / 8192 + block_m / 40
+                terms = (9.0 + 0.3 * number, each, 0.3 * 8192 / block_m / block_n)
+                laws[config] = law(config, (*terms, 1.0, 1.0, 0.1, 0.2))
     layers = [(n, k) for n in (1024, 2048, 4096, 8192, 16384) for k in (2048, 8192)]
     shapes = [
         shape(m, n, k) for n, k in layers for m in (8, 32, 64, 128, 256, 512, 1024, 2048, 8192)
@@ -205,11 +182,8 @@ def several() -> LayoutModel:
 
 
 def tile(block_m: int, block_n: int) -> object:
-    config = SPACE.complete(
-        replace_knobs(
-            SMALL, block_m=block_m, block_n=block_n, num_warps=8 if block_m * block_n >= 8192 else 4
-        )
-    )
+    warps = 8 if block_m * block_n >= 8192 else 4
+    config = SPACE.complete(replace_knobs(SMALL, block_m=block_m, block_n=block_n, num_warps=warps))
     return config if SPACE.why_invalid(shape(8192), config, CHIP) is None else None
 
 
@@ -219,14 +193,11 @@ def test_a_tree_names_few_configs_that_exist_and_forms_of_bsp(several: LayoutMod
     assert len(leaves) > 1 and sum(leaf.rows for leaf in leaves) == len(several.known)
     for leaf in leaves:
         named = [several.configs[number] for number in leaf.candidates]
-        assert (
-            any(config.variant == "bsp" for config in named) and len(set(named)) == len(named) <= 6
-        )
-        assert (
-            0 < leaf.error < 1
-            and set(leaf.near) <= {known.sizes for known in several.known}
-            and len(leaf.near) <= 3
-        )
+        assert any(config.variant == "bsp" for config in named)
+        assert len(set(named)) == len(named) <= 6
+        assert 0 < leaf.error < 1
+        assert set(leaf.near) <= {known.sizes for known in several.known}
+        assert len(leaf.near) <= 3
 
 
 def test_thresholds_read_well(several: LayoutModel) -> None:
@@ -252,19 +223,15 @@ def test_what_was_measured_is_kept_with_the_forms_of_bsp_and_what_is_near_the_fa
     exact: tuple[LayoutModel, Selector],
 ) -> None:
     model = exact[0]
-    assert model.layout == ENGINE and {known.sizes for known in model.known} == {
-        place.sizes_key for place in SHAPES
-    }
+    assert model.layout == ENGINE
+    assert {known.sizes for known in model.known} == {place.sizes_key for place in SHAPES}
     for known in model.known:
         place = shape(*known.sizes)
         times = {model.configs[number]: us for number, us in known.times_us}
         assert BSP in times and model.configs[known.best] in times
         assert all(us == pytest.approx(LAWS[config](place)) for config, us in times.items())
-        assert all(
-            us < 1.3 * LAWS[model.configs[known.best]](place)
-            for config, us in times.items()
-            if config != BSP
-        )
+        most = 1.3 * LAWS[model.configs[known.best]](place)
+        assert all(us < most for config, us in times.items() if config != BSP)
 
 
 @pytest.mark.parametrize(("count", "spans"), [(1, False), (2, False), (3, True)])
@@ -322,8 +289,6 @@ def test_a_layout_is_learned_from_its_own_rows_alone(exact: tuple[LayoutModel, S
         SMALL: lambda asked: 3 * LAWS[BSP](asked),
     }
     both = learned(dataset([*rows(), *rows(other, laws)]))
-    assert (
-        both.layouts[ENGINE] == exact[0]
-        and set(both.layouts) == {ENGINE, ("bf16", "k", "nk", 2)}
-        and not both.lent
-    )
+    assert both.layouts[ENGINE] == exact[0]
+    assert set(both.layouts) == {ENGINE, ("bf16", "k", "nk", 2)}
+    assert not both.lent

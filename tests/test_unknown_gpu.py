@@ -15,6 +15,7 @@ from typing import Any
 import fake_gpu
 import pytest
 import synthetic
+from command_line import Tftune
 from fake_gpu import torch_with
 from push_artifact import push_everywhere
 from synthetic import decodes
@@ -84,13 +85,8 @@ def db(node: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The database of a search of three shapes on that machine."""
     path = tmp_path_factory.mktemp("l40s") / "l40s.db"
     shapes = ";".join(map(str, SHAPES))
-    assert (
-        run(
-            f"search {OP} --shapes {shapes} --mode graph --effort quick --variant push --pool 4 "
-            f"--db {path}"
-        )
-        == 0
-    )
+    few = "--mode graph --effort quick --variant push --pool 4"
+    assert run(f"search {OP} --shapes {shapes} {few} --db {path}") == 0
     return path
 
 
@@ -244,9 +240,8 @@ def test_a_calibration_is_rehearsed_and_describes_it(
     document = json.loads(path.read_text())
     assert document["chip"]["units"] == 142 and document["constants"] == document["assumed"] == {}
     searched = alone("search", OP, "--on", "model", "--target", NAME, "--chip", str(path))
-    assert (
-        searched.returncode == 2 and "the analytic model is off for nvidia-l40s" in searched.stderr
-    )
+    assert searched.returncode == 2
+    assert "the analytic model is off for nvidia-l40s" in searched.stderr
 
 
 def test_a_whole_calibration_turns_the_model_on(db: Path, tmp_path: Path) -> None:
@@ -258,10 +253,8 @@ def test_a_whole_calibration_turns_the_model_on(db: Path, tmp_path: Path) -> Non
     assumed = {name: values.pop(name) for name in ("load_us", "skew_us", "triton_share")}
     write_chip(path, target, values, {}, {}, "2026-11-22", assumed)
     chip = calibrated(target, path).chip
-    assert (
-        not chip.missing(2)
-        and chip.assumptions == "3 of the 26 constants of nvidia-l40s are assumed"
-    )
+    assert not chip.missing(2)
+    assert chip.assumptions == "3 of the 26 constants of nvidia-l40s are assumed"
     line = ("search", OP, "--shapes", str(SHAPES[1]), "--on", "model", "--target", NAME)
     done = alone(*line, "--chip", str(path), "--effort", "quick", "--db", str(tmp_path / "m.db"))
     assert done.returncode == 0, done.stderr
@@ -315,34 +308,26 @@ def test_a_gpu_that_nobody_knows_is_trained_for_in_processes_too(
     trials = [replace(trial, target=f"{chip.name}x2") for trial in decodes(48)]
     monkeypatch.setattr(fitting, "MANY", 1)
     run = Run(trials[0].run, f"{chip.name}x2", "node", {}, "2026-11-22", {})
-    found = fitting.fit(
-        fitting.choose(
-            fitting.sources(trials, [run]), "flash_decode", f"{chip.name}x2", "node", "rows"
-        )
-    )
+    parts = fitting.sources(trials, [run])
+    found = fitting.fit(fitting.choose(parts, "flash_decode", f"{chip.name}x2", "node", "rows"))
     assert [evaluation.shapes for evaluation in found.evaluations["graph"].values()] == [48]
 
 
 def test_rows_of_a_gpu_that_nothing_describes_are_listed_and_refused_for_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tftune: Tftune
 ) -> None:
     """`trials` needs the name alone. `train` needs the GPU, and says what describes it."""
-    monkeypatch.chdir(tmp_path)
-    with Store.open(Path("gb.db")) as store:
+    with Store.open(tmp_path / "gb.db") as store:
         store.add_run(Run("run", "gb300x72", "node", {}, "2026-11-22", {}))
         for row in synthetic.rows(synthetic.SHAPES[:2]):
             store.add_trial(replace(row, run="run", target="gb300x72"))
-    named = ["--target", "gb300x72", "--db", "gb.db"]
-    for words in (["trials", "list"], ["trials", "export", "rows.jsonl"], ["report"]):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*words, *named])
-        assert not ended.value.code
-    assert "gb300x72" in capsys.readouterr().out and Path("rows.jsonl").stat().st_size
-    for words in (named, named[2:]):
-        with pytest.raises(SystemExit, match="2"):
-            cli.main(["train", "all_gather_gemm", *words])
-        said = capsys.readouterr().err
-        assert "describe it, and none read here does" in said
-        assert "`tftune search` and `tftune calibrate` on that GPU write descriptions" in said
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["trials", "list", "--target", "gb400x72", "--db", "gb.db"])
+    named = "--target gb300x72 --db gb.db"
+    for words in ("trials list", "trials export rows.jsonl", "report"):
+        done = tftune(f"{words} {named}")
+        assert not done.code and ("gb300x72" in done.out or words != "trials list")
+    assert (tmp_path / "rows.jsonl").stat().st_size
+    for words in (named, "--db gb.db"):
+        done = tftune(f"train all_gather_gemm {words}")
+        assert done.code == 2 and "describe it, and none read here does" in done.err
+        assert "`tftune search` and `tftune calibrate` on that GPU write descriptions" in done.err
+    assert tftune("trials list --target gb400x72 --db gb.db").code == 2

@@ -21,12 +21,10 @@ def test_integers_of_numpy_and_torch_are_sizes() -> None:
     plain = tftune.AllGatherGemm(64, 3584, 8192, 8)
     for m in (np.int64(64), np.uint8(64), torch.tensor(64)):
         shape = tftune.AllGatherGemm(m, 3584, 8192, 8)
-        assert (
-            shape == plain
-            and type(shape.m) is int
-            and shape.key == plain.key
-            and hash(shape) == hash(plain)
-        )
+        assert shape == plain
+        assert type(shape.m) is int
+        assert shape.key == plain.key
+        assert hash(shape) == hash(plain)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +85,7 @@ def test_the_public_names_are_listed() -> None:
 def test_version_and_short_help(words: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", "tftune", *words], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
-    assert (
-        done.stdout.startswith("Usage: ")
-        if "-h" in words
-        else done.stdout == f"tftune {tftune.__version__}\n"
-    )
+    if "-h" in words:
+        assert done.stdout.startswith("Usage: ")
+    else:
+        assert done.stdout == f"tftune {tftune.__version__}\n"

@@ -30,24 +30,23 @@ class Times:
     def logs(self) -> np.ndarray:
         """[shapes, configs]: logarithms of microseconds; NaN where not measured, or not
         possible."""
-        times = [
-            [self.data.time_us(shape, config) for config in self.configs]
-            for shape in self.data.shapes
-        ]
-        found = np.array(
-            [[math.nan if us is None else math.log(us) for us in row] for row in times]
-        )
-        return np.where(self.possible, found, np.nan)
+
+        def log_us(shape: Shape, config: Config) -> float:
+            us = self.data.time_us(shape, config)
+            return math.nan if us is None else math.log(us)
+
+        found = [[log_us(shape, each) for each in self.configs] for shape in self.data.shapes]
+        return np.where(self.possible, np.array(found), np.nan)
 
     @cached_property
     def possible(self) -> np.ndarray:
+        """[shapes, configs]."""
+        return self.possible_at(self.data.shapes)
+
+    def possible_at(self, shapes: Sequence[Shape]) -> np.ndarray:
         """[shapes, configs]: what the rules allow."""
-        return np.array(
-            [
-                [self.data.why_invalid(shape, config) is None for config in self.configs]
-                for shape in self.data.shapes
-            ]
-        )
+        why = self.data.why_invalid
+        return np.array([[why(shape, each) is None for each in self.configs] for shape in shapes])
 
     @cached_property
     def terms(self) -> np.ndarray:
@@ -65,10 +64,8 @@ class Times:
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
         is_recipe = operation(self.data.op).space.is_recipe
-        timing, units = (
-            operation(self.data.op).module("features").timing,
-            Target.parse(self.data.target).chip.units,
-        )
+        timing = operation(self.data.op).module("features").timing
+        units = Target.parse(self.data.target).chip.units
         fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
         none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -63,14 +64,13 @@ class Formulas:
 
     def values(self) -> tuple[Formula, ...]:
         """As our own values."""
-        return tuple(
-            Formula.from_list(
-                Formula(tuple(w), tuple(b) if b.any() else (), int(least), int(most)).to_list()
-            )
-            for w, b, least, most in zip(
-                self.weights, self.bends, self.least, self.most, strict=True
-            )
-        )
+
+        def rounded(weights: Any, bends: Any, least: Any, most: Any) -> Formula:
+            bent = tuple(bends) if bends.any() else ()
+            exact = Formula(tuple(weights), bent, int(least), int(most))
+            return Formula.from_list(exact.to_list())
+
+        return tuple(map(rounded, self.weights, self.bends, self.least, self.most))
 
 
 def fit_formulas(times: Times, rows: np.ndarray) -> Formulas:
@@ -87,14 +87,10 @@ def fit_formulas(times: Times, rows: np.ndarray) -> Formulas:
             else:
                 weights[number] = _weights(terms[:, number], logs[:, number])
                 bends[number] = _bends(terms[:, number] @ weights[number], curves, logs[:, number])
-    seen, size = (
-        np.isfinite(logs),
-        np.array([times.sizes[row][times.place] for row in rows])[:, None],
-    )
-    least, most = (
-        np.where(seen, size, np.iinfo(np.int64).max).min(axis=0),
-        np.where(seen, size, 0).max(axis=0),
-    )
+    seen = np.isfinite(logs)
+    size = np.array([times.sizes[row][times.place] for row in rows])[:, None]
+    least = np.where(seen, size, np.iinfo(np.int64).max).min(axis=0)
+    most = np.where(seen, size, 0).max(axis=0)
     return Formulas(weights, bends, np.minimum(least, most), most)
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+from tftune.db.row_checks import is_number
+
 LEAST_US = 1e-3
 BELOW = 4
 """How many times the size that grows may lie below the smallest at which a config was measured,
@@ -61,11 +63,7 @@ class Formula:
         """The formula of such lists; raises TypeError where they are none."""
         match values:
             case [[*weights], [*bends], int() as least, int() as most] if all(
-                _is_number(value) for value in (*weights, *bends)
+                map(is_number, (*weights, *bends))
             ):
                 return cls(tuple(map(float, weights)), tuple(map(float, bends)), least, most)
         raise TypeError(f"a formula is {values!r:.80}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

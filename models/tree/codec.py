@@ -7,6 +7,7 @@ names them by number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from tftune.kernels.core.registry import operation
@@ -41,18 +42,15 @@ def pack_layout(model: LayoutModel) -> dict[str, Any]:
 def _groups(model: LayoutModel) -> list[dict[str, Any]]:
     """The configs in their order, those of one variant, kernel and set of knobs that follow each
     other together."""
-    groups: list[dict[str, Any]] = []
-    for config, kernel in zip(model.configs, model.kernels, strict=True):
-        knobs = [name for name, _ in config.knobs]
-        if not groups or (groups[-1]["variant"], groups[-1]["kernel"], groups[-1]["knobs"]) != (
-            config.variant,
-            kernel,
-            knobs,
-        ):
-            groups.append(
-                {"variant": config.variant, "kernel": kernel, "knobs": knobs, "values": []}
-            )
-        groups[-1]["values"].append([config[name] for name in knobs])
+
+    def kind(pair: tuple[Config, str]) -> tuple[str, str, list[str]]:
+        return pair[0].variant, pair[1], [name for name, _ in pair[0].knobs]
+
+    groups = []
+    pairs = zip(model.configs, model.kernels, strict=True)
+    for (variant, kernel, knobs), alike in groupby(pairs, kind):
+        values = [[config[name] for name in knobs] for config, _ in alike]
+        groups.append({"variant": variant, "kernel": kernel, "knobs": knobs, "values": values})
     return groups
 
 
@@ -73,20 +71,16 @@ def unpack_layout(op: str, mode: str, values: Mapping[str, Any]) -> LayoutModel:
 
 
 def _configs(groups: Sequence[Mapping[str, Any]]) -> tuple[list[Config], list[str]]:
-    pairs = [
-        (
-            Config.from_dict(
-                {"variant": group["variant"], **dict(zip(group["knobs"], row, strict=True))}
-            ),
-            group["kernel"],
-        )
-        for group in groups
-        for row in group["values"]
-    ]
-    for config, kernel in pairs:
+    configs, kernels = [], []
+    for group in groups:
+        variant, kernel = group["variant"], group["kernel"]
         if not isinstance(kernel, str):
-            raise TypeError(f"{config.variant} has the kernel {kernel!r:.80}")
-    return [config for config, _ in pairs], [kernel for _, kernel in pairs]
+            raise TypeError(f"{variant!s:.80} has the kernel {kernel!r:.80}")
+        for row in group["values"]:
+            knobs = dict(zip(group["knobs"], row, strict=True))
+            configs.append(Config.from_dict({"variant": variant, **knobs}))
+            kernels.append(kernel)
+    return configs, kernels
 
 
 def layout_of(op: str, values: Mapping[str, Any]) -> tuple[int | str, ...]:
@@ -121,10 +115,8 @@ def _check(model: LayoutModel) -> None:
     _check_known(model)
     _check_formulas(model)
     _check_knobs(model)
-    leaves, count = (
-        list(leaves_of(model.root)) if model.root is not None else [],
-        len(model.configs),
-    )
+    leaves = list(leaves_of(model.root)) if model.root is not None else []
+    count = len(model.configs)
     for leaf in leaves:
         if not set(leaf.candidates) <= set(range(count)):
             raise ValueError(f"a leaf names configs {leaf.candidates} of {count}")
@@ -172,9 +164,8 @@ def _check_known(model: LayoutModel) -> None:
                 f"the measured shape {known.sizes} has a time that is not positive, or none that "
                 "a kernel takes"
             )
-        shape.from_dict(
-            layout | dict(zip(names, known.sizes, strict=True))
-        )  # raises ValueError where it is none
+        # Raises ValueError where it is none.
+        shape.from_dict(layout | dict(zip(names, known.sizes, strict=True)))
 
 
 def _check_knobs(model: LayoutModel) -> None:
@@ -219,10 +210,8 @@ def _check_formulas(model: LayoutModel) -> None:
                 f"a formula of {model.title} has {len(formula.bends)} bends, and may have none or "
                 f"{len(widest)}"
             )
-        if (
-            sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False))
-            > MOST_BEND
-        ):
+        bent = sum(abs(bend) * most for bend, most in zip(formula.bends, widest, strict=False))
+        if bent > MOST_BEND:
             raise ValueError(
                 f"a formula of {model.title} bends times by more than e to the power of "
                 f"{MOST_BEND:g}"

@@ -43,10 +43,8 @@ def expressions(op: str) -> dict[str, str]:
         raise ValueError(f"FEATURES of {op} is not written as a dict")
     found = {}
     for name, value in zip(declared.keys, declared.values, strict=True):
-        feature, lambdas = (
-            ast.literal_eval(name or ast.Constant(None)),
-            [n for n in ast.walk(value) if isinstance(n, ast.Lambda)],
-        )
+        feature = ast.literal_eval(name or ast.Constant(None))
+        lambdas = [n for n in ast.walk(value) if isinstance(n, ast.Lambda)]
         if len(lambdas) != 1 or [argument.arg for argument in lambdas[0].args.args] != ["s"]:
             raise ValueError(
                 f"the feature {feature!r} of {op} is not written as one lambda of the shape s"
@@ -112,10 +110,8 @@ def _ifs(
         )
     value = features[node.feature]
     if value != f"s.{node.feature}":
-        value, known = (
-            node.feature if node.feature in known else f"({node.feature} := {value})",
-            known | {node.feature},
-        )
+        value = node.feature if node.feature in known else f"({node.feature} := {value})"
+        known = known | {node.feature}
     below, leaf = _ifs(node.below, features, leaf, indent + "    ", known)
     above, leaf = _ifs(node.above, features, leaf, indent, known)
     return [f"{indent}if {value} <= {node.threshold!r}:", *below, *above], leaf

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import BaseDecisionTree, DecisionTreeRegressor
 
 from tftune.kernels.core.shape import Shape
 from tftune.models.dataset import Dataset
@@ -15,6 +15,8 @@ from tftune.models.features import vector
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.fit import fit_formulas
 from tftune.models.portfolio import greedy
+from tftune.models.tree.thresholds import round_between
+from tftune.models.tree.tree import Leaf, Node, Split
 
 LOST, LOST_MOST = 0.003, 0.05
 """Log time that the candidates of a leaf may lose to all configs, by their formulas: in the mean
@@ -46,15 +48,9 @@ class Lattice:
     @classmethod
     def of(cls, times: Times) -> Lattice:
         data, shapes = times.data, _random_shapes(times.data)
-        logs = fit_formulas(times, np.arange(len(data.shapes))).logs(
-            times, [shape.sizes_key for shape in shapes]
-        )
-        possible = np.isfinite(logs) & np.array(
-            [
-                [data.why_invalid(shape, config) is None for config in times.configs]
-                for shape in shapes
-            ]
-        )
+        formulas = fit_formulas(times, np.arange(len(data.shapes)))
+        logs = formulas.logs(times, [shape.sizes_key for shape in shapes])
+        possible = np.isfinite(logs) & times.possible_at(shapes)
         features = np.array([vector(data.op, shape) for shape in shapes])
         return cls(features, np.where(possible, logs, np.inf), times.is_bsp)
 
@@ -66,12 +62,8 @@ class Lattice:
         for kind in (self.is_bsp, ~self.is_bsp):
             part = self.logs[:, kind]
             least = part.min(axis=1, keepdims=True, initial=np.inf)
-            found[:, kind] = np.minimum(
-                np.where(
-                    np.isfinite(part), part - np.where(np.isfinite(least), least, 0.0), CAPPED
-                ),
-                CAPPED,
-            )
+            lost = part - np.where(np.isfinite(least), least, 0.0)
+            found[:, kind] = np.minimum(np.where(np.isfinite(part), lost, CAPPED), CAPPED)
         return found
 
     def tree(self, leaves: int, least: int = LEAST_SHAPES) -> DecisionTreeRegressor:
@@ -155,3 +147,35 @@ def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:
         except ValueError:
             continue
     return None
+
+
+def plain_tree(
+    known: Sequence[str], features: np.ndarray, tree: BaseDecisionTree, leaves: Mapping[int, Leaf]
+) -> Node:
+    """Our own values of scikit-learn's tree, with thresholds that read well. `known`: names of the
+    features; `leaves`: what answers in each, by scikit-learn's number of it."""
+    arrays = tree.tree_
+    paths = tree.decision_path(features).toarray().astype(bool)
+
+    def node(index: int) -> Node:
+        if arrays.children_left[index] < 0:
+            return leaves[index]
+        below = arrays.children_left[index]
+        above = arrays.children_right[index]
+        column = int(arrays.feature[index])
+        low = float(features[paths[:, below], column].max())
+        high = float(features[paths[:, above], column].min())
+        sides = node(below), node(above)
+        return _merged(*sides) or Split(known[column], round_between(low, high), *sides)
+
+    return node(0)
+
+
+def _merged(below: Node, above: Node) -> Leaf | None:
+    """One leaf in place of two with the same candidates."""
+    if not isinstance(below, Leaf) or not isinstance(above, Leaf):
+        return None
+    if set(below.candidates) != set(above.candidates):
+        return None
+    near = tuple(dict.fromkeys([*below.near, *above.near]))
+    return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])

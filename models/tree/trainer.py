@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -29,9 +28,8 @@ from tftune.models.formula.fit import (
 from tftune.models.gains import Around, Gains, logs_of, nearest, ranked
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
-from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice
-from tftune.models.tree.thresholds import round_between
-from tftune.models.tree.tree import Leaf, Node, Sizes, Split
+from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice, plain_tree
+from tftune.models.tree.tree import Leaf, Node, Sizes
 
 PORTFOLIO = 24
 """Configs that may answer for unmeasured shapes at most, BSP's forms among them."""
@@ -61,10 +59,8 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     kept = {shape: _kept(data, shape, common) for shape in data.shapes}
     configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
     everything = Times(data, configs)
-    formulas, spans = (
-        fit_formulas(everything, np.arange(len(data.shapes))),
-        spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES,
-    )
+    formulas = fit_formulas(everything, np.arange(len(data.shapes)))
+    spans = spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES
     judged = judge(times) if spans else Judged({}, {})
     root = _grown(times, configs, judged) if judged.lost else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
@@ -132,14 +128,8 @@ def _kept(data: Dataset, shape: Shape, common: Sequence[Config]) -> tuple[Config
     fused = [(us, config) for us, config in times if config.variant != "bsp"]
     near = [config for us, config in fused if us <= most]
     shown = [config for _, config in fused[:1]] if data.bench == "model" else []
-    kept = dict.fromkeys(
-        [
-            *forms,
-            *shown,
-            *[config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES],
-            data.best(shape),
-        ]
-    )
+    allowed = [config for config in near if data.allowed(shape, config)][: 2 * CANDIDATES]
+    kept = dict.fromkeys([*forms, *shown, *allowed, data.best(shape)])
     return (*kept, *(recipe for recipe in recipes if data.concrete(shape, recipe) in kept))
 
 
@@ -280,7 +270,7 @@ def _grown(times: Times, configs: Sequence[Config], judged: Judged) -> Node:
         if lattice.is_enough(tree, candidates):
             break
     leaves_by_end = _leaves(times, tree.apply(times.features), candidates, judged, configs)
-    return _node(names(times.data.op), lattice.features, tree, leaves_by_end)
+    return plain_tree(names(times.data.op), lattice.features, tree, leaves_by_end)
 
 
 def _summary(times: Times) -> Node | None:
@@ -301,12 +291,9 @@ def _summary(times: Times) -> Node | None:
     )
     tree = measured.tree(SUMMARY_LEAVES, 1)
     candidates = {end: picked[:1] for end, picked in measured.candidates(tree).items()}
-    return _node(
-        known,
-        measured.features,
-        tree,
-        _leaves(times, tree.apply(measured.features), candidates, Judged({}, {}), times.configs),
-    )
+    ends = tree.apply(measured.features)
+    leaves = _leaves(times, ends, candidates, Judged({}, {}), times.configs)
+    return plain_tree(known, measured.features, tree, leaves)
 
 
 def _leaves(
@@ -334,46 +321,5 @@ def _leaves(
 def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:
     """Up to three measured shapes of a leaf: the smallest, one in the middle, the largest."""
     ordered = sorted(data.shapes[row].sizes_key for row in members)
-    return (
-        tuple(dict.fromkeys(ordered[place] for place in (0, len(ordered) // 2, -1)))
-        if ordered
-        else ()
-    )
-
-
-def _node(
-    known: Sequence[str], features: np.ndarray, tree: DecisionTreeRegressor, leaves: dict[int, Leaf]
-) -> Node:
-    """Our own values of scikit-learn's tree, with thresholds that read well. `known`: names of the
-    features."""
-    arrays = tree.tree_
-    paths = tree.decision_path(features).toarray().astype(bool)
-
-    def node(index: int) -> Node:
-        if arrays.children_left[index] < 0:
-            return leaves[index]
-        below, above, column = (
-            arrays.children_left[index],
-            arrays.children_right[index],
-            int(arrays.feature[index]),
-        )
-        ends = (
-            float(features[paths[:, below], column].max()),
-            float(features[paths[:, above], column].min()),
-        )
-        sides = node(below), node(above)
-        return _merged(*sides) or Split(known[column], round_between(*ends), *sides)
-
-    return node(0)
-
-
-def _merged(below: Node, above: Node) -> Leaf | None:
-    """One leaf in place of two with the same candidates."""
-    if (
-        not isinstance(below, Leaf)
-        or not isinstance(above, Leaf)
-        or set(below.candidates) != set(above.candidates)
-    ):
-        return None
-    near = tuple(dict.fromkeys([*below.near, *above.near]))
-    return Leaf(below.candidates, below.rows + above.rows, max(below.error, above.error), near[:3])
+    places = (0, len(ordered) // 2, -1) if ordered else ()
+    return tuple(dict.fromkeys(ordered[place] for place in places))

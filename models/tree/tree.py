@@ -71,11 +71,9 @@ def leaves_of(at: Node) -> Iterator[Leaf]:
 
 def features_of(at: Node) -> set[str]:
     """The features that its splits ask for."""
-    return (
-        set()
-        if isinstance(at, Leaf)
-        else {at.feature} | features_of(at.below) | features_of(at.above)
-    )
+    if isinstance(at, Leaf):
+        return set()
+    return {at.feature} | features_of(at.below) | features_of(at.above)
 
 
 def depth_of(at: Node) -> int:
@@ -85,11 +83,9 @@ def depth_of(at: Node) -> int:
 
 def pack(at: Node) -> list[Any]:
     """As plain data: a split is [feature, threshold, below, above]."""
-    return (
-        at.to_list()
-        if isinstance(at, Leaf)
-        else [at.feature, at.threshold, pack(at.below), pack(at.above)]
-    )
+    if isinstance(at, Leaf):
+        return at.to_list()
+    return [at.feature, at.threshold, pack(at.below), pack(at.above)]
 
 
 def unpack(values: Any, left: int = DEEPEST) -> Node:
