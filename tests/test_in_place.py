@@ -16,7 +16,7 @@ import planted
 import pytest
 import torch
 import torch.distributed as dist
-from test_compile_pass import PLAIN, targets
+from pass_graphs import PLAIN, plain, targets
 from test_warm_up import outcomes_of
 from torch._dispatch.python import enable_python_dispatcher
 
@@ -140,7 +140,7 @@ def test_a_late_rank_costs_a_deadline_and_all_run_bsp(away: int) -> None:
         assert later == {"all_gather_gemm": 1}, "once all are there, it is measured"
 
 
-OTHER = PLAIN.replace("float16 [8, 64]", "float16 [12, 64]")
+OTHER = plain(a="float16 [12, 64]")
 
 
 def different(workspace: Workspace) -> dict[str, int]:
