@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune.agreement import asked
 from tftune.db.target import Machine, Target
 from tftune.models.artifact import SHIPPED, Artifact, digest, parse_artifact, read_artifact
 from tftune.models.selector import Selector
@@ -173,12 +174,12 @@ def test_a_group_selects_for_as_many_gpus_as_it_has_ranks(
     machine = Machine(seen, "sm_90", shipped["build"])
     monkeypatch.setattr("tftune.db.target.here", lambda: machine)
     monkeypatch.setattr("tftune.db.target.detect", lambda: Target.parse(seen))
-    selector = tftune._asked(None, None, None, False, None, ranks)
+    selector = asked("tftune.bind", None, None, None, None, False, ranks)
     assert isinstance(selector, Selector) and selector.machine is not None
     assert selector.machine.target == f"h200x{ranks}"
     assert {one.target.name for one in selector.chain.artifacts} == {f"h200x{ranks}"}
     assert selector.select(replace(SHAPE, world=ranks)).config.variant != "bsp"
-    named = tftune._asked(None, None, "h200x2", False, None, ranks)
+    named = asked("tftune.bind", None, None, None, "h200x2", False, ranks)
     assert isinstance(named, Selector) and named.artifacts[OP].target.name == "h200x2"
 
 
@@ -188,7 +189,7 @@ def test_a_group_without_an_artifact_selects_bsp_for_its_machine(
     machine = Machine("h200x8", "sm_90", shipped["build"])
     monkeypatch.setattr("tftune.db.target.here", lambda: machine)
     monkeypatch.setattr("tftune.db.target.detect", lambda: Target.parse("h200x8"))
-    selector = tftune._asked(None, None, None, False, None, 3)
+    selector = asked("tftune.bind", None, None, None, None, False, 3)
     assert isinstance(selector, Selector) and selector.bsp_only is None
     reason = selector.select(replace(SHAPE, world=4)).reason
     assert reason.startswith("there is no artifact for all_gather_gemm on h200x3; `tftune.warm_up`")

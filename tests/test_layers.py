@@ -37,7 +37,7 @@ STANDARD_LIBRARY_ONLY = (
     *named("models", "selector selection bracket chain artifact baselines layout answerer"),
     *named("models", "config_times gains surroundings features compatibility facts forms in_forms"),
     *named("models", "formula/formula tree/tree tree/codec tree/codegen"),
-    *named("tftune", "recorder hot_swap loading"),
+    *named("tftune", "recorder hot_swap loading agreement"),
 )
 """A server that only selects loads these and nothing else."""
 

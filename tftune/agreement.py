@@ -34,7 +34,7 @@ def asked(
             raise ValueError(f"{caller} takes a selector, or a path, url or target to load, alone")
         if not isinstance(selector, Selector | None):
             raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
-        given = selector or (None if is_named else otherwise)
+        given = selector if selector is not None or is_named else otherwise
         if given is None:
             return tftune._warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
         if isinstance(given, Selector) and (why := why_off()):
