@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command_line import OP, Tftune, refused
+from test_ops import alone
 
 import tftune as public
+from tftune import ops
 from tftune.cli.captured import parts, stakes
 from tftune.db.captured import Count, merged, read_captures
 from tftune.db.target import Target
-from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.all_gather_gemm import AllGatherGemm, host
 from tftune.models.selector import Selector
 
 SHAPE = AllGatherGemm(4, 16, 16, 2)
@@ -48,34 +51,29 @@ Call = Callable[..., Any]
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """call(m, mode): one call of an operation whose plan does nothing, in one workspace."""
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import host
-
     monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: lambda a, b, c: None)
     monkeypatch.setattr(public, "_default", Selector())
-    here = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    b = torch.zeros(16, 16, dtype=torch.float16)
+    here, b = alone(), torch.zeros(16, 16, dtype=torch.float16)
 
     def run(m: int = 4, mode: str = "graph") -> Any:
-        return ops.all_gather_gemm(
-            torch.zeros(m, 8, dtype=torch.float16), b, here, b_layout="kn", mode=mode
-        )
+        a = torch.zeros(m, 8, dtype=torch.float16)
+        return ops.all_gather_gemm(a, b, here, b_layout="kn", mode=mode)
 
     run.workspace = here  # type: ignore[attr-defined]
     yield run
     assert public._capture is None
 
 
-def counted(path: Path) -> dict[tuple[int, str], tuple[int, int, int]]:
+def by_place(counts: Iterable[Any]) -> dict[tuple[int, str], tuple[int, int, int]]:
     """Calls, replays and selections, by M and mode."""
     return {
-        (count.shape.m, count.mode): (count.calls, count.replays, count.selections)  # type: ignore[attr-defined]
-        for count in read_captures([path])
+        (count.shape.m, count.mode): (count.calls, count.replays, count.selections)
+        for count in counts
     }
+
+
+def counted(path: Path) -> dict[tuple[int, str], tuple[int, int, int]]:
+    return by_place(read_captures([path]))
 
 
 def test_calls_are_counted_by_shape_and_mode(call: Call, tmp_path: Path) -> None:
@@ -102,7 +100,7 @@ def test_a_replay_runs_what_its_capture_called(call: Call, tmp_path: Path) -> No
         call(4), call(4), call(8)
         graph.capture_end()
         assert [graph.replay() for _ in range(5)] == ["replayed"] * 5
-        assert counted_now(recorder) == {(4, "graph"): (1, 10, 1), (8, "graph"): (0, 5, 1)}
+        assert by_place(recorder.counts()) == {(4, "graph"): (1, 10, 1), (8, "graph"): (0, 5, 1)}
         graph.capture_begin()
         call(8)
         graph.capture_end()
@@ -112,13 +110,6 @@ def test_a_replay_runs_what_its_capture_called(call: Call, tmp_path: Path) -> No
     assert graph.replayed == 6
 
 
-def counted_now(recorder: Any) -> dict[tuple[int, str], tuple[int, int, int]]:
-    return {
-        (count.shape.m, count.mode): (count.calls, count.replays, count.selections)
-        for count in recorder.counts()
-    }
-
-
 def test_a_capture_of_a_graph_that_fails_loses_no_count(call: Call, tmp_path: Path) -> None:
     with public.capture(tmp_path / "a.json") as recorder:
         graph = public.count_replays(Graph())
@@ -126,7 +117,7 @@ def test_a_capture_of_a_graph_that_fails_loses_no_count(call: Call, tmp_path: Pa
         with pytest.raises(RuntimeError, match="out of memory"):
             graph.capture_begin()
         call(4)
-        assert counted_now(recorder)[4, "graph"][0] == 1
+        assert by_place(recorder.counts())[4, "graph"][0] == 1
 
 
 def test_a_graph_stays_as_it_is_where_nothing_is_captured() -> None:
@@ -171,8 +162,6 @@ def test_processes_that_the_variable_names_a_file_write_one_each(tmp_path: Path)
 
 
 def test_a_file_is_written_while_it_runs(call: Call, tmp_path: Path) -> None:
-    import time
-
     path = tmp_path / "shapes.json"
     with public.capture(path, every_s=0.01):
         call(4)

@@ -62,9 +62,8 @@ def test_flops_of_attention_are_those_of_a_full_cache(workspace: Workspace) -> N
     with counter:
         ops.flash_prefill(tokens, tokens, tokens, workspace)
     size = (2, 4, 16, 64)
-    assert (
-        counter.get_total_flops() == 4 * 2 * 4 * 16 * 16 * 64 == sdpa_flop_count(size, size, size)
-    )
+    torchs = sdpa_flop_count(size, size, size)
+    assert counter.get_total_flops() == 4 * 2 * 4 * 16 * 16 * 64 == torchs
     with counter:
         ops.merge_attention(q, torch.zeros(2, 4), workspace)
         ops.all_reduce(q[0], workspace)
@@ -119,15 +118,13 @@ def test_without_sequences_nothing_runs(workspace: Workspace, output: str) -> No
         tokens = torch.empty(size, dtype=HALF)
         assert ops.flash_prefill(tokens, tokens, tokens, workspace).shape == size
     assert workspace.calls == calls
-    at = workspace.handle
-    torch.library.opcheck(
-        torch.ops.tftune.flash_decode.default, (q, k, v, lengths, at, None, output, "graph")
-    )
-    opcheck = (q, torch.zeros(0, 4), at, output, "e", "graph")
-    torch.library.opcheck(torch.ops.tftune.merge_attention.default, opcheck)
-    torch.library.opcheck(
-        torch.ops.tftune.flash_prefill.default, (tokens, tokens, tokens, at, "yes", "graph")
-    )
+    at, operators = workspace.handle, torch.ops.tftune
+    for operator, given in (
+        (operators.flash_decode, (q, k, v, lengths, at, None, output, "graph")),
+        (operators.merge_attention, (q, torch.zeros(0, 4), at, output, "e", "graph")),
+        (operators.flash_prefill, (tokens, tokens, tokens, at, "yes", "graph")),
+    ):
+        torch.library.opcheck(operator.default, given)
 
 
 @pytest.mark.usefixtures("nothing_runs")
@@ -143,11 +140,9 @@ def test_a_gradient_that_no_backward_gives_is_refused(workspace: Workspace) -> N
         operand.requires_grad_()
         for number in named:
             name, call = list(calls.items())[number]
-            with pytest.raises(ValueError, match=f"ops.{name} has no backward, and an operand"):
-                call()
-            compiled = torch.compile(call, backend="eager")
-            with pytest.raises(ValueError, match=f"ops.{name} has no backward, and an operand"):
-                compiled()
+            for run in (call, torch.compile(call, backend="eager")):
+                with pytest.raises(ValueError, match=f"ops.{name} has no backward, and an operand"):
+                    run()
             with torch.no_grad():
                 assert not call().requires_grad
         operand.requires_grad_(False)

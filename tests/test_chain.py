@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tftune
+from tftune.agreement import asked
 from tftune.db.target import Machine, Target
 from tftune.models.artifact import SHIPPED, Artifact, digest, parse_artifact, read_artifact
 from tftune.models.selector import Selector
@@ -165,30 +166,38 @@ def test_a_copy_of_a_shipped_artifact_is_asked_once(tmp_path: Path) -> None:
     assert read_artifact(copy).digest == tftune.load(target="h200x8").artifacts[OP].digest
 
 
-@pytest.mark.parametrize(("seen", "ranks"), [("h200x8", 4), ("h200x1", 8), ("h200x8", 8)])
-def test_a_group_selects_for_as_many_gpus_as_it_has_ranks(
-    shipped: dict[str, Any], monkeypatch: pytest.MonkeyPatch, seen: str, ranks: int
+@pytest.fixture
+def seen(
+    shipped: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Four ranks on a node of eight, or eight that each see their own GPU alone."""
-    machine = Machine(seen, "sm_90", shipped["build"])
+    """torch sees the GPUs of this target."""
+    machine = Machine(request.param, "sm_90", shipped["build"])
     monkeypatch.setattr("tftune.db.target.here", lambda: machine)
-    monkeypatch.setattr("tftune.db.target.detect", lambda: Target.parse(seen))
-    selector = tftune._asked(None, None, None, False, None, ranks)
-    assert isinstance(selector, Selector) and selector.machine is not None
-    assert selector.machine.target == f"h200x{ranks}"
+    monkeypatch.setattr("tftune.db.target.detect", lambda: Target.parse(request.param))
+
+
+def bound_by(ranks: int, target: str | None = None) -> Selector:
+    """What `tftune.bind` selects by in a group of so many ranks."""
+    selector = asked("tftune.bind", None, None, None, target, False, ranks)
+    assert isinstance(selector, Selector)
+    return selector
+
+
+@pytest.mark.parametrize(
+    ("seen", "ranks"), [("h200x8", 4), ("h200x1", 8), ("h200x8", 8)], indirect=["seen"]
+)
+def test_a_group_selects_for_as_many_gpus_as_it_has_ranks(seen: None, ranks: int) -> None:
+    """Four ranks on a node of eight, or eight that each see their own GPU alone."""
+    selector = bound_by(ranks)
+    assert selector.machine is not None and selector.machine.target == f"h200x{ranks}"
     assert {one.target.name for one in selector.chain.artifacts} == {f"h200x{ranks}"}
     assert selector.select(replace(SHAPE, world=ranks)).config.variant != "bsp"
-    named = tftune._asked(None, None, "h200x2", False, None, ranks)
-    assert isinstance(named, Selector) and named.artifacts[OP].target.name == "h200x2"
+    assert bound_by(ranks, "h200x2").artifacts[OP].target.name == "h200x2"
 
 
-def test_a_group_without_an_artifact_selects_bsp_for_its_machine(
-    shipped: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Machine("h200x8", "sm_90", shipped["build"])
-    monkeypatch.setattr("tftune.db.target.here", lambda: machine)
-    monkeypatch.setattr("tftune.db.target.detect", lambda: Target.parse("h200x8"))
-    selector = tftune._asked(None, None, None, False, None, 3)
-    assert isinstance(selector, Selector) and selector.bsp_only is None
+@pytest.mark.parametrize("seen", ["h200x8"], indirect=True)
+def test_a_group_without_an_artifact_selects_bsp_for_its_machine(seen: None) -> None:
+    selector = bound_by(3)
+    assert selector.bsp_only is None
     reason = selector.select(replace(SHAPE, world=4)).reason
     assert reason.startswith("there is no artifact for all_gather_gemm on h200x3; `tftune.warm_up`")

@@ -143,6 +143,6 @@ def test_another_library_or_algorithm_is_served_with_a_warning(
 
 def test_doctor_says_what_bsp_is(monkeypatch: pytest.MonkeyPatch) -> None:
     build = {"nccl": "2.28.3", "multicast": "on", "collective_variables": "NCCL_ALGO=Ring"}
-    monkeypatch.setattr(doctor, "_build", lambda: build)
+    monkeypatch.setattr("tftune.db.target.build", lambda: build)
     line = "collectives: nccl 2.28.3, NVLink multicast on, NCCL_ALGO=Ring"
     assert line in doctor.sentences(doctor.examine())

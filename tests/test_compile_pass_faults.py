@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 import dumped
@@ -12,17 +13,21 @@ import lock_step
 import pytest
 import told
 import torch
-from test_compile_pass import (
+from pass_graphs import (
     GATHERED,
-    HEAD,
     PLAIN,
     SCATTERED,
     SUM,
+    TIMES,
     TURNED,
     faster,
     graph,
+    kernel,
+    normed,
     passed,
+    plain,
     reason,
+    summed,
     targets,
     workspace,
 )
@@ -33,60 +38,60 @@ from tftune.graph_pass.rewrite import Editor
 from tftune.kernels.comm.workspace import Workspace
 
 __all__ = ["faster", "workspace"]
-FLOWN = "c = _c10d_functional.{}"
-END = "e = _c10d_functional.wait_tensor.default({})"
+MULTIPLIED, SCATTER, WAIT = SCATTERED
+ODD = "int32", "bool", "complex64"
+OTHERS = {
+    "all_to_all_single": "all_to_all_single.default(a, [4, 4], [4, 4], '0')",
+    "broadcast": "broadcast.default(a, 0, '0')",
+    "all_reduce_": "all_reduce_.default(a, 'sum', '0')",
+}
+LEFT = (
+    (plain().replace("a, 2, '0'", "a, 2, 'tp'"), "it is of group tp, not 0"),
+    (plain().replace("(a, 2,", "(a, 4,"), "it is of 4 ranks and the workspace of 2"),
+    (plain(b="float16 [32, 64] [128, 1]"),
+     r"B is not contiguous: \[64, 32\] of strides \[1, 128\]"),
+    (plain(b="float16 [s5, 64]"), r"N or K is symbolic: B is \[64, s.*"),
+    (plain(a="float32 [8, 64]", b="float32 [32, 64]"), ".*float32 is not one of.*"),
+    (graph(*GATHERED, "s = aten.split.Tensor(w, 8)", "j = aten.cat.default([s[1], s[0]])", TURNED,
+           "c = aten.mm.default(j, t)", "c"),
+     "rows are joined otherwise than a gather leaves them"),
+    (graph(*GATHERED, *TIMES, "c, w"),
+     "output needs the gathered A itself, which no kernel returns"),
+    (graph(*GATHERED, "v = _c10d_functional.wait_tensor.default(g)", "w, v"),
+     "2 of its 2 users wait for it, and a kernel has no wait"),
+    (graph(*GATHERED, "v = aten.reshape.default(w, [1, 64])", TURNED, "c = aten.mm.default(v, t)",
+           "c", a="float16 [32]"),
+     "it gathers elements, not rows"),
+    (graph(*GATHERED, "h = aten.mul_.Scalar(a, 2)", *TIMES, "c"), ".*writes in place.*"),
+    (graph(TURNED, MULTIPLIED, SCATTER.replace("sum", "avg"), WAIT, "w"),
+     "it reduces by avg, not by sum"),
+    (graph(TURNED, *SCATTERED, "m, w"), "the result of the GEMM is used elsewhere, too"),
+    (graph(SCATTER.replace("(m", "(a"), WAIT, "w"), "no GEMM feeds it"),
+    (graph(TURNED, MULTIPLIED, "f = prims.convert_element_type.default(m, torch.float32)",
+           SCATTER.replace("(m", "(f"), WAIT, "w"),
+     "the result of the GEMM is added up as torch.float32"),
+    (graph(TURNED, "x = aten.select.int(b, 1, 0)", "m = aten.addmm.default(x, a, t)", SCATTER,
+           WAIT, "w"),
+     "a bias is added before the sum over ranks"),
+    (summed("float16 []"), "what it exchanges has no dimension"),
+    (summed("float16 [0, 8]"), ".*m=0 must be an integer of at least 1.*"),
+    (summed("float16 [2, 0]"), ".*n=0 must be an integer of at least 1.*"),
+    *((summed(f"{dtype} [8, 8]"), f".*{dtype} is not one of.*") for dtype in ODD),
+    (summed("float16 [8, 8]", "avg"), "it reduces by avg, not by sum"),
+    (summed("float16 [2, 2, 2, 2, 8]", "max"), "it reduces by max, not by sum"),
+    *((graph(f"c = _c10d_functional.{line}", "e = _c10d_functional.wait_tensor.default(c)", "e"),
+       f"no kernel does what _c10d_functional.{name}.default does")
+      for name, line in OTHERS.items()),
+)  # fmt: skip
+"""Graphs that no kernel fits, each with a pattern of the whole reason."""
 
 
-def summed(sizes: list[int], dtype: str = "float16", how: str = "sum") -> str:
-    """An all-reduce of a whole tensor of these sizes."""
-    strides = torch.empty(sizes).stride()
-    return graph(
-        f"r = _c10d_functional.all_reduce.default(a, '{how}', '0')",
-        "w = _c10d_functional.wait_tensor.default(r)",
-        "w",
-        head=f"# a = {dtype} {sizes} {list(strides)}\ndef forward(self, a):\n",
-    )
-
-
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        (summed([]), "what it exchanges has no dimension"),
-        (summed([0, 8]), "m=0 must be an integer of at least 1"),
-        (summed([2, 0]), "n=0 must be an integer of at least 1"),
-        (summed([8, 8], "int32"), "int32 is not one of"),
-        (summed([8, 8], "bool"), "bool is not one of"),
-        (summed([8, 8], "complex64"), "complex64 is not one of"),
-        (summed([8, 8], how="avg"), "it reduces by avg, not by sum"),
-        (summed([2, 2, 2, 2, 8], how="max"), "it reduces by max, not by sum"),
-    ],
-)
-def test_what_no_kernel_adds_up_is_left(
+@pytest.mark.parametrize(("text", "said"), LEFT)
+def test_what_no_kernel_does_is_left_as_it_was(
     text: str, said: str, workspace: Workspace, faster: None
 ) -> None:
-    assert said in reason(text, workspace)
-
-
-@pytest.mark.parametrize(
-    "line, name",
-    [
-        ("all_to_all_single.default(a, [4, 4], [4, 4], '0')", "all_to_all_single"),
-        ("broadcast.default(a, 0, '0')", "broadcast"),
-        ("all_reduce_.default(a, 'sum', '0')", "all_reduce_"),
-    ],
-)
-def test_collectives_of_other_kinds_are_reported(
-    line: str, name: str, workspace: Workspace, faster: None
-) -> None:
-    text = graph(FLOWN.format(line), END.format("c"), "e", head=HEAD)
-    assert reason(text, workspace) == f"no kernel does what _c10d_functional.{name}.default does"
-
-
-def test_a_collective_that_is_waited_for_twice_is_reported(
-    workspace: Workspace, faster: None
-) -> None:
-    text = graph(*GATHERED, "v = _c10d_functional.wait_tensor.default(g)", "w, v")
-    assert reason(text, workspace) == ("2 of its 2 users wait for it, and a kernel has no wait")
+    found = reason(text, workspace)
+    assert re.fullmatch(said, found), found
 
 
 @pytest.mark.parametrize("step", ["gather_gemm", "placed", "_value"])
@@ -113,27 +118,6 @@ def test_a_failure_leaves_the_graph_and_is_told(
     assert len(caplog.records) == 1 and "planted" in caplog.text
 
 
-def normed(residual: str = "aten.slice.Tensor(b, 1, 64, 128)", weight: str = "float16") -> str:
-    """rms_norm(all_reduce(a) + residual) * weight, of rows of 64."""
-    return graph(
-        "r = _c10d_functional.all_reduce.default(a, 'sum', '0')",
-        "w = _c10d_functional.wait_tensor.default(r)",
-        f"s = {residual}",
-        "d = aten.add.Tensor(w, s)",
-        "x = prims.convert_element_type.default(d, torch.float32)",
-        "p = aten.pow.Tensor_Scalar(x, 2)",
-        "m = aten.mean.dim(p, [1], True)",
-        "q = aten.add.Scalar(m, 1e-05)",
-        "t = aten.rsqrt.default(q)",
-        "y = aten.mul.Tensor(x, t)",
-        "z = aten.mul.Tensor(y, g)",
-        "o = prims.convert_element_type.default(z, torch.float16)",
-        "o, d",
-        head="# a = float16 [8, 64] [64, 1]\n# b = float16 [8, 128] [128, 1]\n"
-        f"# g = {weight} [64] [1]\ndef forward(self, a, b, g):\n",
-    )
-
-
 def both(text: str, workspace: Workspace) -> Any:
     """What a graph returns with the pass and without, on two ranks in one process."""
     inputs = [
@@ -150,8 +134,8 @@ def test_a_residual_that_is_a_slice_is_copied(workspace: Workspace, faster: None
     text = normed()
     module, pass_ = passed(text, workspace)
     assert "residual and norm" in pass_.report[0].reason
-    (call,) = (n for n in module.graph.nodes if str(n.target).startswith("tftune"))
-    assert all(why_misplaced("it", n.meta["val"]) is None for n in call.all_input_nodes)
+    read = kernel(module).all_input_nodes
+    assert all(why_misplaced("it", n.meta["val"]) is None for n in read)
     for got, exact in zip(*both(text, workspace)[:2], strict=True):
         for a, b in zip(got, exact, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)
@@ -168,8 +152,8 @@ def test_the_copy_of_a_residual_counts(
 @pytest.mark.parametrize(
     "text",
     [
-        normed(weight="float32"),
-        re.sub(r"# g = float16 \[64\]", "# g = float16 [1]", normed()),
+        normed(g="float32 [64]"),
+        normed(g="float16 [1]"),
         normed().replace("aten.mul.Tensor(y, g)", "aten.mul.Tensor(y, aten_one)").replace(
             "    y = ", "    aten_one = torch.ops.aten.add.Tensor(g, 1)\n    y = "
         ),
@@ -188,28 +172,14 @@ def test_a_norm_over_rows_of_another_view_has_its_own_rows(
     workspace: Workspace, faster: None
 ) -> None:
     text = (
-        normed("aten.reshape.default(b, [8, 2, 64])")
+        normed("aten.reshape.default(b, [8, 2, 64])", a="float16 [8, 128]")
         .replace("aten.add.Tensor(w, s)", "aten.add.Tensor(v, s)")
         .replace("    s = ", "    v = torch.ops.aten.reshape.default(w, [8, 2, 64])\n    s = ")
-        .replace("# a = float16 [8, 64] [64, 1]", "# a = float16 [8, 128] [128, 1]")
         .replace("[1], True", "[2], True")
     )
     got, exact, report = both(text, workspace)
     assert "residual and norm" in report[0].reason
     torch.testing.assert_close(got[0], exact[0], rtol=1e-2, atol=1e-2)
-
-
-def test_elements_gathered_one_by_one_are_no_rows(workspace: Workspace, faster: None) -> None:
-    text = graph(
-        *GATHERED, "v = aten.reshape.default(w, [1, 64])", TURNED, "c = aten.mm.default(v, t)",
-        "c", head=HEAD.replace("[8, 64] [64, 1]", "[32] [1]"),
-    )  # fmt: skip
-    assert reason(text, workspace) == "it gathers elements, not rows"
-
-
-def test_an_input_that_is_written_between_stays(workspace: Workspace, faster: None) -> None:
-    text = graph(*GATHERED, "h = aten.mul_.Scalar(a, 2)", TURNED, "c = aten.mm.default(w, t)", "c")
-    assert "writes in place" in reason(text, workspace)
 
 
 def test_a_gather_is_shared_only_with_one_that_ends_before(
@@ -227,10 +197,7 @@ def test_a_gather_is_shared_only_with_one_that_ends_before(
 def test_gathers_that_cannot_be_merged_stay(
     workspace: Workspace, faster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(self: Editor) -> None:
-        raise RuntimeError("planted")
-
-    monkeypatch.setattr(Editor, "_swap", failing)
+    monkeypatch.delattr(Editor, "_swap")
     text = graph(
         *GATHERED, "f = _c10d_functional.all_gather_into_tensor.default(a, 2, '0')",
         "v = _c10d_functional.wait_tensor.default(f)", "v, w",
@@ -249,13 +216,20 @@ IN_FLIGHT = [
 ]
 
 
+def waits_before(module: torch.fx.GraphModule) -> bool:
+    """Whether something is waited for before the kernel."""
+    order = [str(node.target) for node in module.graph.nodes]
+    return (
+        "_c10d_functional.wait_tensor.default" in order[: order.index(str(kernel(module).target))]
+    )
+
+
 @pytest.mark.parametrize("line, waited", IN_FLIGHT)
 @pytest.mark.parametrize("ends", [True, False])
 def test_no_collective_of_any_kind_is_in_flight_beside_a_kernel(
     line: str, waited: str, ends: bool, workspace: Workspace, faster: None
 ) -> None:
     """Its waits come first; where there is none, one is made."""
-    head = HEAD.replace("[32, 64]", "[16, 64]") if "out=" in line else HEAD
     late = (f"x = _c10d_functional.wait_tensor.default({waited})",) if ends else ()
     text = graph(
         f"f = {line}",
@@ -264,15 +238,11 @@ def test_no_collective_of_any_kind_is_in_flight_beside_a_kernel(
         "w = _c10d_functional.wait_tensor.default(r)",
         *late,
         "w",
-        head=head.replace("a, b)", "a, b, k)").replace(
-            "def", "# k = float16 [64, 32] [32, 1]\ndef"
-        ),
+        b="float16 [16, 64]" if "out=" in line else "float16 [32, 64]",
+        k="float16 [64, 32]",
     )
     module = passed(text, workspace)[0]
-    order = [str(node.target) for node in module.graph.nodes]
-    kernel = next(i for i, name in enumerate(order) if name.startswith("tftune"))
-    waits = order[:kernel].count("_c10d_functional.wait_tensor.default")
-    assert waits >= 1 and targets(module)[SUM] == 1
+    assert targets(module)[SUM] == 1 and waits_before(module)
 
 
 @pytest.mark.parametrize("line", ["isend.default(a, 1, 0, 'pp')", "irecv.default(a, 1, 0, 'pp')"])
@@ -292,22 +262,15 @@ def test_beside_point_to_point_nothing_is_replaced(
 def test_a_tensor_that_another_graph_fills_is_waited_for_first(
     workspace: Workspace, faster: None
 ) -> None:
-    text = graph(
-        TURNED, *SCATTERED, "x = _c10d_functional.wait_tensor.default(p)", "w, x",
-        head=HEAD.replace("a, b)", "a, b, p)").replace("def", "# p = float16 [8] [1]\ndef"),
-    )  # fmt: skip
-    module, _ = passed(text, workspace)
-    order = [str(node.target) for node in module.graph.nodes]
-    kernel = next(i for i, name in enumerate(order) if name.startswith("tftune"))
-    assert "_c10d_functional.wait_tensor.default" in order[:kernel]
+    late = "x = _c10d_functional.wait_tensor.default(p)"
+    text = graph(TURNED, *SCATTERED, late, "w, x", p="float16 [8]")
+    assert waits_before(passed(text, workspace)[0])
 
 
 def test_both_needs_of_an_all_reduce_are_named(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The GEMM and the norm: what either needs, and the gain of the one that fits."""
-    from dataclasses import replace
-
     monkeypatch.setattr(tftune, "select_kernel", told.select())
     text = dumped.text("reduce_torch213")
     _, pass_ = passed(text, replace(workspace, generation_bytes=16))

@@ -5,30 +5,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from pathlib import Path
 
 import drawn_graphs
 import lock_step
 import pytest
 import told
 import torch
+from pass_graphs import workspace
 from torch.fx import GraphModule
 
 import tftune
 from tftune.graph_pass import flight
 from tftune.graph_pass.inductor import CompilePass
 from tftune.graph_pass.matching import GATHER
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 
+__all__ = ["workspace"]
 FASTER = (None, None, {"all_reduce": (5.0, 10.0)}, {"gemm_all_reduce": (5.0, 10.0)})
 """What the selector says is faster: everything, or one operation alone."""
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    emulated.prepare(tmp_path, 2, 1 << 20)
-    return emulated.workspace(tmp_path, 0, 2, 1 << 20)
 
 
 def unreported(module: GraphModule, pass_: CompilePass, before: dict[str, object]) -> set[str]:

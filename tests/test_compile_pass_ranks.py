@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from test_compile_pass import GATHERED, HEAD, SCATTERED, TURNED, graph
+from pass_graphs import GATHERED, PLAIN, SCATTERED, TURNED, graph
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -29,27 +29,25 @@ MORE = (
     "sequence_training_backward_torch213",
     "reduce_torch211",
 )
-WIDE = HEAD.replace("[8, 64] [64, 1]", "[2, 4, 64] [256, 64, 1]")
 SNIPPETS = {
-    "tokens": graph(*GATHERED, TURNED, "c = aten.mm.default(w, t)", "c"),
+    "tokens": PLAIN,
     "bias": graph(
         *GATHERED, TURNED, "x = aten.select.int(b, 1, 3)", "c = aten.addmm.default(x, w, t)", "c"
     ),
     "cast": graph(
         *GATHERED, "f = prims.convert_element_type.default(w, torch.float16)", TURNED,
-        "c = aten.mm.default(f, t)", "c", head=HEAD.replace("a = float16", "a = float32"),
+        "c = aten.mm.default(f, t)", "c", a="float32 [8, 64]",
     ),
     "columns": graph(
         *GATHERED, "s = aten.split.Tensor(w, 8)", "k = aten.cat.default([s[0], s[1]], 1)", TURNED,
-        "c = aten.mm.default(k, t)", "c",
-        head=HEAD.replace("[8, 64] [64, 1]", "[8, 32] [32, 1]"),
+        "c = aten.mm.default(k, t)", "c", a="float16 [8, 32]",
     ),
     "scatter": graph(TURNED, *SCATTERED, "w"),
     "batch": graph(
         *GATHERED, "s = aten.split.Tensor(w, 2)", "j = aten.cat.default([s[0], s[1]], 1)",
         "f = aten.reshape.default(j, [16, 64])", TURNED, "c = aten.mm.default(f, t)",
         "v = aten.reshape.default(c, [2, 8, 32])", "p = aten.split.Tensor(v, 4, 1)",
-        "q = aten.cat.default([p[0], p[1]])", "c", head=WIDE,
+        "q = aten.cat.default([p[0], p[1]])", "c", a="float16 [2, 4, 64]",
     ),
 }  # fmt: skip
 CAST = r"torch.ops.prims.convert_element_type.default"

@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,12 +83,8 @@ class TestDecided:
         found = decided(ORDER, {GATHER: timed(12.0, 12.0), **other}, BEFORE)
         assert found.config == GATHER and found.source == "measured" and why in found.reason
         assert "BSP takes 12.0 us over 12 rounds" in found.reason
-        assert (found.expected_us, found.bsp_us, found.speedup, found.interval) == (
-            12.0,
-            12.0,
-            1.0,
-            None,
-        )
+        assert (found.expected_us, found.bsp_us) == (12.0, 12.0)
+        assert (found.speedup, found.interval) == (1.0, None)
         assert found.near == (SHAPE.sizes_key,)
 
     def test_without_bsp_the_answer_stays_and_says_so(self) -> None:
@@ -98,9 +95,8 @@ class TestDecided:
 
     def test_what_failed_here_does_not_stay(self) -> None:
         found = decided(ORDER, {GATHER: FULL, PUSH: Failure("hang", "late")}, BEFORE)
-        assert found == Selection(GATHER, "fallback", found.reason), (
-            "figures of push are not those of BSP"
-        )
+        expected = Selection(GATHER, "fallback", found.reason)
+        assert found == expected, "figures of push are not those of BSP"
         assert "push(block_m=64) failed" in found.reason
 
 
@@ -132,10 +128,7 @@ class TestHere:
 
     @pytest.mark.parametrize(("shown", "gpu"), SHOWN)
     def test_children_see_the_gpus_of_the_ranks(
-        self,
-        shown: str | None,
-        gpu: str,
-        monkeypatch: pytest.MonkeyPatch,
+        self, shown: str | None, gpu: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         if shown is not None:
@@ -143,44 +136,34 @@ class TestHere:
         assert confirm_bench._gpu(self.FAKE.device) == gpu
 
 
-class Alone:
-    """Ranks of which this process is the second: rank 0 made a folder."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def by_first(self, act: object) -> Path:
-        return self.path
+def waiting(path: Path, supervisor: Any = None) -> InChildren:
+    """A bench in a folder that rank 0 has made; of rank 0 itself where it has a supervisor."""
+    found = InChildren.__new__(InChildren)
+    ranks: Any = SimpleNamespace(by_first=lambda act: path)
+    found._folder, found._supervisor, found._asked = Folder(ranks), supervisor, 0
+    return found
 
 
 class TestWaiting:
     def test_a_rank_waits_no_longer_than_rank_0_lives(self) -> None:
         owned = Shared.make()
-        folder = Folder(Alone(owned.path))  # type: ignore[arg-type]
-        assert folder.owner_lives()
+        bench = waiting(owned.path)
+        assert bench._folder.owner_lives()
         owned.remove()
-        assert not folder.owner_lives()
-        waiting = InChildren.__new__(InChildren)
-        waiting._folder, waiting._supervisor, waiting._asked = folder, None, 0
+        assert not bench._folder.owner_lives()
         began = time.monotonic()
         with pytest.raises(RuntimeError, match=r"rank 0 ended in tftune\.warm_up"):
-            waiting.measure(ORDER)
+            bench.measure(ORDER)
         assert time.monotonic() - began < 5
 
     def test_a_second_look_at_a_shape_is_answered_anew(self, tmp_path: Path) -> None:
         """Rank 1, asked twice about one shape, does not take the first reply for the second."""
         told: list[dict[Config, Outcome]] = [{GATHER: timed(10, 10)}, {GATHER: FULL}]
 
-        class Supervisor:
-            def confirm(self, order: Order) -> Any:
-                return told[first._asked - 1], ()
-
+        supervisor = SimpleNamespace(confirm=lambda order: (told[first._asked - 1], ()))
         owned = Shared.make()
         try:
-            folder = Folder(Alone(owned.path))  # type: ignore[arg-type]
-            first, other = InChildren.__new__(InChildren), InChildren.__new__(InChildren)
-            first._folder, first._supervisor, first._asked = folder, Supervisor(), 0  # type: ignore[assignment]
-            other._folder, other._supervisor, other._asked = folder, None, 0
+            first, other = waiting(owned.path, supervisor), waiting(owned.path)
             for expected in told:
                 assert first.measure(ORDER)[0] == expected
                 assert other.measure(ORDER)[0] == expected
@@ -205,9 +188,5 @@ def test_the_page_s_example_is_python_of_a_few_lines(root: Path) -> None:
     tree = ast.parse(code)
     assert len(tree.body) <= 10
     calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    assert {
-        "tftune.bind",
-        "tftune.warm_up",
-        "tftune.AllGatherGemm",
-        "tftune.Workspace.create",
-    } <= calls
+    needed = "bind", "warm_up", "AllGatherGemm", "Workspace.create"
+    assert {f"tftune.{name}" for name in needed} <= calls

@@ -8,7 +8,6 @@ import operator
 import sys
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,17 +15,18 @@ import dumped
 import pytest
 import told
 import torch
+from pass_graphs import faster, slower, workspace
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tftune
 from tftune.engines import sglang, vllm
 from tftune.engines.engine_pass import engine_pass, within
 from tftune.graph_pass.inductor import CompilePass
-from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
-from tftune.models import compatibility
 
+__all__ = ["faster", "slower", "workspace"]
 PLUGINS = {"vllm": vllm, "sglang": sglang}
+Modules = dict[str, ModuleType]
 GROUPS = {"vllm": "vllm.general_plugins", "sglang": "sglang.srt.plugins"}
 MODULES = {
     "vllm": (
@@ -61,7 +61,7 @@ class Anything:
 
 
 @pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Modules:
     """Modules of both engines with the names that the plug-ins need."""
     made = {name: ModuleType(name) for names in MODULES.values() for name in names}
     for name, module in made.items():
@@ -90,7 +90,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     return made
 
 
-def hooked(fakes: dict[str, ModuleType]) -> int:
+def hooked(fakes: Modules) -> int:
     """How many functions of the engines are hooked."""
     registry = vars(fakes["sglang.srt.plugins.hook_registry"])["HookRegistry"]
     wrapped = sum(
@@ -102,25 +102,16 @@ def hooked(fakes: dict[str, ModuleType]) -> int:
     return wrapped + len(registry.targets)
 
 
-@pytest.mark.parametrize("name", PLUGINS)
-@pytest.mark.parametrize("value", [None, "", "0"])
-def test_a_plug_in_is_off_by_default(
-    name: str, value: str | None, fakes: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "count"), [("vllm", 3), ("sglang", 1)])
+@pytest.mark.parametrize("value", [None, "", "0", "1"])
+def test_a_plug_in_is_off_by_default_and_hooks_what_it_names(
+    name: str, count: int, value: str | None, fakes: Modules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(PLUGINS[name].VARIABLE, raising=False)
     if value is not None:
         monkeypatch.setenv(PLUGINS[name].VARIABLE, value)
     PLUGINS[name].register()
-    assert hooked(fakes) == 0
-
-
-@pytest.mark.parametrize(("name", "count"), [("vllm", 3), ("sglang", 1)])
-def test_a_plug_in_hooks_what_it_names(
-    name: str, count: int, fakes: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(PLUGINS[name].VARIABLE, "1")
-    PLUGINS[name].register()
-    assert hooked(fakes) == count
+    assert hooked(fakes) == (count if value == "1" else 0)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +124,9 @@ def test_a_plug_in_hooks_what_it_names(
     ],
 )
 def test_an_engine_without_an_interface_gets_one_sentence(
-    name: str,
-    module: str,
-    attribute: str,
-    fakes: dict[str, ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(compatibility, "_LOGGED", set())
+    name: str, module: str, attribute: str, fakes: Modules,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     monkeypatch.setenv(PLUGINS[name].VARIABLE, "1")
     delattr(fakes[module], attribute)
     with caplog.at_level(logging.WARNING, "tftune"):
@@ -164,38 +150,34 @@ def test_importing_the_plug_ins_loads_no_engine() -> None:
 
 
 # The matching of engines' operators, which are defined here as the engines define them.
-LIBRARIES = [torch.library.Library(name, "FRAGMENT") for name in ("vllm", "vllm_ir", "sglang")]
-
-
-def _define(index: int, schema: str, function: Any) -> None:
-    LIBRARIES[index].define(schema)
-    name = schema.partition("(")[0]
-    LIBRARIES[index].impl(name, function, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{LIBRARIES[index].ns}::{name}", function, lib=LIBRARIES[index])
+def _same(x: torch.Tensor, *rest: Any) -> torch.Tensor:
+    return x.new_empty(x.shape)
 
 
 def _resized(x: torch.Tensor, dim: int, world_size: int, group_name: str) -> torch.Tensor:
     return x.new_empty([size * (world_size if i == dim else 1) for i, size in enumerate(x.shape)])
 
 
-_define(
-    0,
-    "all_reduce(Tensor tensor, str group_name) -> Tensor",
-    lambda x, name: x.new_empty(x.shape),
-)
-_define(0, "all_gather(Tensor tensor, int dim, int world_size, str group_name) -> Tensor", _resized)
-_define(
-    1,
-    "fused_add_rms_norm(Tensor x, Tensor x_residual, Tensor? weight, float epsilon, "
-    "SymInt? variance_size=None) -> (Tensor, Tensor)",
-    lambda x, residual, *rest: (x.new_empty(x.shape), x.new_empty(x.shape)),
-)
-_define(2, "inplace_all_reduce(Tensor(a!) tensor, str group_name) -> ()", lambda x, name: None)
-_define(
-    1,
-    "rms_norm(Tensor x, Tensor? weight, float epsilon, SymInt? variance_size=None) -> Tensor",
-    lambda x, *rest: x.new_empty(x.shape),
-)
+DEFINED: dict[str, dict[str, Any]] = {
+    "vllm": {
+        "all_reduce(Tensor tensor, str group_name) -> Tensor": _same,
+        "all_gather(Tensor tensor, int dim, int world_size, str group_name) -> Tensor": _resized,
+    },
+    "vllm_ir": {
+        "fused_add_rms_norm(Tensor x, Tensor x_residual, Tensor? weight, float epsilon, "
+        "SymInt? variance_size=None) -> (Tensor, Tensor)": lambda *given: (_same(*given),) * 2,
+        "rms_norm(Tensor x, Tensor? weight, float epsilon, SymInt? variance_size=None) -> "
+        "Tensor": _same,
+    },
+    "sglang": {"inplace_all_reduce(Tensor(a!) tensor, str group_name) -> ()": lambda *given: None},
+}
+LIBRARIES = {name: torch.library.Library(name, "FRAGMENT") for name in DEFINED}
+for engine, schemas in DEFINED.items():
+    for schema, function in schemas.items():
+        LIBRARIES[engine].define(schema)
+        operator_name = schema.partition("(")[0]
+        LIBRARIES[engine].impl(operator_name, function, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{engine}::{operator_name}", function, lib=LIBRARIES[engine])
 OPS, HIGHER = torch.ops, torch.ops.higher_order.auto_functionalized
 
 
@@ -205,18 +187,16 @@ def built(steps: Any, weight: torch.dtype = torch.float16) -> torch.fx.GraphModu
     made = torch.fx.Graph()
     inputs = [made.placeholder(name) for name in ("x", "residual", "weight")]
     made.output(tuple(steps(made, *inputs)))
-    mode = FakeTensorMode()
-    with mode:
-        rows = [torch.empty(8, 64, dtype=torch.float16) for _ in range(2)]
-        values = dict(zip(("x", "residual", "weight"), [*rows, torch.empty(64, dtype=weight)],
-                          strict=True))  # fmt: skip
+    with FakeTensorMode():
+        values = {name: torch.empty(8, 64, dtype=torch.float16) for name in ("x", "residual")}
+        values["weight"] = torch.empty(64, dtype=weight)
     return dumped.with_values(torch.fx.GraphModule(torch.nn.Module(), made), values)
 
 
-def run_pass(module: torch.fx.GraphModule, workspace: Workspace) -> CompilePass:
-    """The pass of the group that the engine calls "tp:0"."""
+def run_pass(module: torch.fx.GraphModule, workspace: Workspace, name: str = "tp:0") -> CompilePass:
+    """The pass of the group that the engine calls by this name."""
     pass_ = CompilePass("0", workspace)
-    pass_.names = ("tp:0",)
+    pass_.names = (name,)
     pass_(module.graph, True)
     module.graph.lint()
     return pass_
@@ -250,18 +230,8 @@ def along_columns(made: torch.fx.Graph, x: Any, residual: Any, weight: Any) -> l
     return [made.call_function(OPS.vllm.all_gather.default, (x, 1, 2, "tp:0"))]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    """Rank 0 of two, whose peer never runs."""
-    emulated.prepare(tmp_path, 2, 1 << 20)
-    return emulated.workspace(tmp_path, 0, 2, 1 << 20)
-
-
 @pytest.mark.parametrize("steps", [summed, normed, added, in_place])
-def test_engines_all_reduces_are_replaced(
-    steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tftune, "select_kernel", told.select())
+def test_engines_all_reduces_are_replaced(steps: Any, workspace: Workspace, faster: None) -> None:
     module = built(steps)
     pass_ = run_pass(module, workspace)
     names = [str(node.target) for node in module.graph.nodes]
@@ -271,10 +241,7 @@ def test_engines_all_reduces_are_replaced(
 
 
 @pytest.mark.parametrize("steps", [summed, normed, added, in_place, along_columns])
-def test_what_stays_is_as_it_was(
-    steps: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tftune, "select_kernel", told.select({}))
+def test_what_stays_is_as_it_was(steps: Any, workspace: Workspace, slower: None) -> None:
     module, before = built(steps), str(built(steps).graph)
     values = [str(node.meta.get("val")) for node in module.graph.nodes]
     pass_ = run_pass(module, workspace)
@@ -292,23 +259,14 @@ def test_what_stays_is_as_it_was(
     ],
 )
 def test_norms_that_no_kernel_does_are_left(
-    weight: torch.dtype,
-    rest: tuple[int, ...],
-    reason: str,
-    workspace: Workspace,
-    monkeypatch: pytest.MonkeyPatch,
+    weight: torch.dtype, rest: tuple[int, ...], reason: str, workspace: Workspace, slower: None
 ) -> None:
-    monkeypatch.setattr(tftune, "select_kernel", told.select({}))
     module = built(lambda *given: normed(*given, *rest), weight)
     assert reason in run_pass(module, workspace).table()
 
 
-def test_another_group_is_left(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tftune, "select_kernel", told.select())
-    module = built(summed)
-    pass_ = CompilePass("0", workspace)
-    pass_.names = ("dp:0",)
-    pass_(module.graph, True)
+def test_another_group_is_left(workspace: Workspace, faster: None) -> None:
+    pass_ = run_pass(built(summed), workspace, "dp:0")
     assert "it is of group tp:0, not 0" in pass_.table()
 
 

@@ -126,26 +126,20 @@ def content(request: pytest.FixtureRequest) -> dict[str, Any]:
     else:
         found = written([*decodes(16), *decodes(8, "eager")], BUILD)
     found["modes"]["eager"]["layouts"][0]["rule"] = "nearest measured shape"
-    title = ",".join(
-        f"{name}={value}" for name, value in found["modes"]["graph"]["layouts"][0]["layout"].items()
-    )
-    return Content(
-        stamped(found | {"held_out": {mode: {title: report} for mode in MODES}}, BUILD, 4)
-    )
+    layout = found["modes"]["graph"]["layouts"][0]["layout"]
+    title = ",".join(f"{name}={value}" for name, value in layout.items())
+    held_out = {mode: {title: report} for mode in MODES}
+    return Content(stamped(found | {"held_out": held_out}, BUILD, 4))
 
 
 def parts(value: Any, path: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any]:
     """Every part of a document by its path."""
-    inside = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return {path: value} | {
-        place: found for name, part in inside for place, found in parts(part, (*path, name)).items()
-    }
+    found = {path: value}
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    for name, part in value.items() if isinstance(value, dict) else ():
+        found |= parts(part, (*path, name))
+    return found
 
 
 @st.composite
@@ -153,9 +147,8 @@ def steps(draw: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
     """The path to a part, each field being as likely as those beside it, however much they hold."""
     path: tuple[Any, ...] = ()
     while isinstance(value, dict | list) and value and (not path or draw(st.integers(0, 3))):
-        path += (
-            draw(st.sampled_from(sorted(value) if isinstance(value, dict) else range(len(value)))),
-        )
+        names = sorted(value) if isinstance(value, dict) else range(len(value))
+        path += (draw(st.sampled_from(names)),)
         value = value[path[-1]]
     return path
 
@@ -167,10 +160,8 @@ def mutants(draw: Callable[[Any], Any], content: dict[str, Any]) -> Any:
     every = parts(content)
     place = draw(steps(content) | st.sampled_from(list(every)))
     alike = [part for part in every.values() if type(part) is type(every[place])]
-    new, found = (
-        draw(st.just(...) | JSON | st.sampled_from(alike)),
-        Content(json.loads(json.dumps(content))),
-    )
+    new = draw(st.just(...) | JSON | st.sampled_from(alike))
+    found = Content(json.loads(json.dumps(content)))
     note(f"{place} is {new!r:.300}")
     if not place:
         return None if new is ... else new
@@ -230,26 +221,23 @@ def test_a_signed_file_is_refused_or_all_commands_work(
 ) -> None:
     """`doctor`, `explain` and `diff` read fields that no answer needs."""
     other = data.draw(mutants(content))
-    (path := tmp_path / "a.json").write_text(
-        json.dumps(other | {"sha256": digest(other)} if isinstance(other, dict) else other)
-    )
+    signed = other | {"sha256": digest(other)} if isinstance(other, dict) else other
+    (path := tmp_path / "a.json").write_text(json.dumps(signed))
     told = doctor._artifact(path, machine, "there is no GPU to be seen")
     assert json.dumps(told) and all(doctor._artifact_sentences([told]))
     try:
         artifact = read_artifact(path)
     except ValueError as error:
-        assert (
-            "\n" not in str(error) and str(path) in str(error) and told["why_not"] == [str(error)]
-        )
+        assert "\n" not in str(error) and str(path) in str(error)
+        assert told["why_not"] == [str(error)]
         return
     sound, trials = parse_artifact(content), rows(SHAPES[:2]) if content["op"] == OP else decodes(2)
     for difference in (diff(artifact, sound), diff(sound, artifact)):
         assert json.dumps(difference.to_dict()) and all(difference.sentences())
+    selector = Selector(artifact, allow_modelled=True, machine=machine)
     for mode in MODES:
         for asked in ASKED[content["op"]]:
-            why = explain(
-                Selector(artifact, allow_modelled=True, machine=machine), asked, mode, trials
-            )
+            why = explain(selector, asked, mode, trials)
             assert json.dumps(why.to_dict()) and all(why.sentences())
 
 
@@ -267,9 +255,8 @@ def test_a_file_with_a_byte_wrong_is_refused(
     }[how]
     (path := tmp_path / "a.json").write_bytes(bad)
     try:
-        assert (
-            read_artifact(path).digest == content["sha256"] == digest(json.loads(bad))
-        )  # a space more, the same byte again
+        # a space more, the same byte again
+        assert read_artifact(path).digest == content["sha256"] == digest(json.loads(bad))
     except ValueError as error:
         assert str(path) in str(error) and "\n" not in str(error)
 

@@ -8,6 +8,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import planted
 import pytest
 import torch
 import torch.distributed as dist
-from test_compile_pass import PLAIN, targets
+from pass_graphs import PLAIN, plain, targets
 from test_warm_up import outcomes_of
 from torch._dispatch.python import enable_python_dispatcher
 
@@ -32,6 +33,7 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.models.selector import Selector
 from tftune.tuner.bench.ranks import Ranks
+from tftune.tuner.warm_up import contest
 
 SHAPE = AllGatherGemm(16, 32, 64, 2, "fp16", "m", "nk")
 SLOW = {"push": "slow", "staged": "slow", "pull": "slow", "push_ce": "slow", "bsp_chunked": "slow"}
@@ -40,8 +42,6 @@ FAST = SLOW | {"bsp": "slow", "push": "fast"}
 
 def begun(workspace: Workspace, plants: dict[str, str]) -> inductor.CompilePass:
     """The pass of a job that begins."""
-    from tftune.tuner.warm_up import contest
-
     planted.plant(plants)
     contest.MOST = planted.MOST
     in_place.BUDGET_S = planted.BUDGET_S
@@ -64,8 +64,7 @@ def starts(workspace: Workspace, plants: list[dict[str, str]]) -> list[Any]:
     for each in plants:
         planted.PREPARED.clear()
         pass_ = begun(workspace, each)
-        graph = passed(pass_)
-        found.append((graph, pass_.uuid(), len(planted.PREPARED), pass_.table()))
+        found.append((passed(pass_), pass_.uuid(), len(planted.PREPARED), pass_.table()))
         for handle in [m._lock for m in Memory._opened.values() if m._lock]:
             os.close(handle)  # as the end of the process does
     return found
@@ -140,7 +139,7 @@ def test_a_late_rank_costs_a_deadline_and_all_run_bsp(away: int) -> None:
         assert later == {"all_gather_gemm": 1}, "once all are there, it is measured"
 
 
-OTHER = PLAIN.replace("float16 [8, 64]", "float16 [12, 64]")
+OTHER = plain(a="float16 [12, 64]")
 
 
 def different(workspace: Workspace) -> dict[str, int]:
@@ -201,8 +200,6 @@ def test_an_answer_that_cannot_be_written_is_not_used_under_its_lineage(
     ids=str,
 )
 def test_whatever_changes_a_time_has_a_file_of_its_own(changed: dict[str, Any]) -> None:
-    from dataclasses import replace
-
     identity = memory.Identity("h200x2", {"nccl": "2.28.3"}, "GPU0 X NV18", (0, 1), {})
     assert replace(identity, **changed).name != identity.name
     same = replace(identity, build=dict(identity.build, python="3.13", tftune="9"))

@@ -19,100 +19,53 @@ MAY_IMPORT = {
     "db": {"kernels", "db"},
     "tuner": {"kernels", "db", "tuner"},
     "models": {"kernels", "db", "models"},
-    "tftune": {"kernels", "db", "tuner", "models", "tftune", "studies"},  # see of_studies
+    "tftune": {"kernels", "db", "tuner", "models", "tftune", "studies"},  # see RESERVED
     "studies": {"kernels", "db", "tuner", "models", "tftune", "studies"},
 }
+
+
+def named(folder: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}.py" for name in names.split())
+
+
 STANDARD_LIBRARY_ONLY = (
-    "tftune/__init__.py",
-    "*/__init__.py",
-    "kernels/core/*.py",
-    *(
-        f"kernels/*/{name}.py"
-        for name in (
-            "__init__",
-            "space",
-            "rules",
-            "workloads",
-            "features",
-            "timeline",
-            "exchange",
-            "mapping",
-            "lengths",
-            "taxes",
-        )
-    ),
-    *(
-        f"db/{name}.py"
-        for name in (
-            "trial",
-            "row_checks",
-            "row_files",
-            "target",
-            "collectives",
-            "lock",
-            "files",
-            "patience",
-        )
-    ),
-    *(f"db/{name}.py" for name in ("evidence", "verdict", "discount", "captured", "journal")),
-    *(
-        f"models/{name}.py"
-        for name in (
-            "selector",
-            "selection",
-            "bracket",
-            "chain",
-            "artifact",
-            "baselines",
-            "layout",
-            "answerer",
-            "config_times",
-            "gains",
-            "surroundings",
-            "features",
-        )
-    ),
-    *(f"models/{name}.py" for name in ("compatibility", "facts", "forms", "in_forms")),
-    "tftune/client/*.py",
-    *(f"tftune/{name}.py" for name in ("recorder", "hot_swap", "loading")),
-    *(
-        f"models/{name}.py"
-        for name in ("formula/formula", "tree/tree", "tree/codec", "tree/codegen")
-    ),
+    *("tftune/__init__.py", "*/__init__.py", "kernels/core/*.py", "tftune/client/*.py"),
+    *named("kernels/*", "__init__ space rules workloads features timeline exchange mapping"),
+    *named("kernels/*", "lengths taxes"),
+    *named("db", "trial row_checks row_files target collectives lock files patience"),
+    *named("db", "evidence verdict discount captured journal"),
+    *named("models", "selector selection bracket chain artifact baselines layout answerer"),
+    *named("models", "config_times gains surroundings features compatibility facts forms in_forms"),
+    *named("models", "formula/formula tree/tree tree/codec tree/codegen"),
+    *named("tftune", "recorder hot_swap loading agreement"),
 )
 """A server that only selects loads these and nothing else."""
 
-CLI = ("app", "artifact_commands", "options")
+CLI = named("tftune/cli", "app artifact_commands options")
 WITHOUT_TORCH = (
-    *(f"tftune/cli/{name}.py" for name in CLI),
-    "db/*.py",
-    "models/**/*.py",
-    "tuner/search/*.py",
-    *(f"tuner/bench/{name}.py" for name in ("benches", "cache_selftest")),
+    *CLI,
+    *("db/*.py", "models/**/*.py", "tuner/search/*.py"),
+    *named("tuner/bench", "benches cache_selftest"),
 )
 """Files of `make search`, which installs no torch."""
 
 LAZY_IN_CLI = {
-    "torch",
-    "triton",
-    "iris",
-    "optuna",
-    "sklearn",
-    "numpy",
-    "scipy",
-    "matplotlib",
-    "sqlite_utils",
-    "sqlalchemy",
+    *("torch", "triton", "iris", "optuna", "sklearn", "numpy", "scipy", "matplotlib"),
+    *("sqlite_utils", "sqlalchemy"),
 }
 KERNEL_FILES = (
     "kernels/device/*.py",
-    *(f"kernels/comm/{name}.py" for name in ("ll_protocol", "copy_engine")),
-    *(f"kernels/*/{name}.py" for name in ("variants/*", "host", "reference")),
+    *named("kernels/comm", "ll_protocol copy_engine"),
+    *named("kernels/*", "variants/* host reference"),
 )
-
-
-SHOW_STUDIES = ("tftune/cli/app.py", "tftune/cli/training_commands.py")
-"""The commands of a study, and a section of the report."""
+RESERVED = {
+    "tftune.serve.": ("tftune/serve/", "tftune/cli/serve_commands.py"),
+    "tftune.studies.": ("studies/", "tftune/cli/app.py", "tftune/cli/training_commands.py"),
+    "tftune.cli.": ("tftune/cli/", "tftune/__main__.py", "studies/"),
+}
+"""Packages that few may import. The service: its own commands, so that nothing which dispatches
+starts it. A study: the commands that show it, one of them a section of the report. The command
+line: itself, since the service and Python callers call what it calls."""
 
 
 @dataclass(frozen=True)
@@ -151,28 +104,18 @@ def names_of(node: ast.AST, file: str) -> list[str]:
         case ast.ImportFrom():
             base = node.module or ""
             if node.level:
-                package = module_name(file).split(".") + (
-                    [""] if file.endswith("__init__.py") else []
-                )
+                package = module_name(file).split(".")
+                package += [""] * file.endswith("__init__.py")
                 base = ".".join([*package[: len(package) - node.level], *([base] if base else [])])
-            parts = (
-                [f"{base}.{alias.name}" for alias in node.names]
-                if base.partition(".")[0] == "tftune"
-                else []
-            )
+            if base.partition(".")[0] != "tftune":
+                return [base]
+            parts = [f"{base}.{alias.name}" for alias in node.names]
             return parts if base == "tftune" else [base, *parts]
         case ast.Call(
             func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
-            args=[first, *_],
+            args=[ast.Constant(str(name)) | ast.JoinedStr([ast.Constant(str(name)), *_]), *_],
         ):
-            literal = (
-                first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
-            )
-            return (
-                [literal.value.rstrip(".")]
-                if isinstance(literal, ast.Constant) and isinstance(literal.value, str)
-                else []
-            )
+            return [name.rstrip(".")]
     return []
 
 
@@ -181,23 +124,23 @@ def imports(node: ast.AST, file: str, at_top: bool = True) -> Iterator[Import]:
     are not at the top."""
     for child in ast.iter_child_nodes(node):
         yield from (Import(name, child.lineno, at_top) for name in names_of(child, file))  # type: ignore[attr-defined]
-        checking = isinstance(child, ast.If) and ast.unparse(child.test) in (
-            "TYPE_CHECKING",
-            "typing.TYPE_CHECKING",
+        checking = "TYPE_CHECKING", "typing.TYPE_CHECKING"
+        later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
+            isinstance(child, ast.If) and ast.unparse(child.test) in checking
         )
-        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from imports(child, file, at_top and not checking and not function)
+        yield from imports(child, file, at_top and not later)
 
 
 @cache
-def files(root: Path) -> list[tuple[str, list[Import]]]:
-    """Every source file of the rooms with its imports, by path relative to the root."""
-    found = []
-    for room in MAY_IMPORT:
-        for path in sorted((root / room).rglob("*.py")):
-            name = path.relative_to(root).as_posix()
-            found.append((name, list(imports(ast.parse(path.read_text()), name))))
-    return found
+def files(root: Path) -> list[tuple[str, Import]]:
+    """Every import of every source file of the rooms, with the file's path relative to the root."""
+    return [
+        (name, found)
+        for room in MAY_IMPORT
+        for path in sorted((root / room).rglob("*.py"))
+        for name in [path.relative_to(root).as_posix()]
+        for found in imports(ast.parse(path.read_text()), name)
+    ]
 
 
 def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
@@ -206,27 +149,28 @@ def matching(root: Path, patterns: tuple[str, ...]) -> set[str]:
     }
 
 
-def wrong_way(root: Path) -> list[str]:
-    """Imports against kernels <- db <- {tuner, models} <- tftune <- studies, wherever in the file
-    they stand."""
-    return [
-        f"{file}:{found.line} imports {found.module}, and its room may import "
-        f"{', '.join(sorted(MAY_IMPORT[file.split('/')[0]]))}"
-        for file, all_imports in files(root)
-        for found in all_imports
-        if found.library == "tftune" and found.room not in MAY_IMPORT[file.split("/")[0]]
-    ]
+def wrong_way(file: str, found: Import) -> str | None:
+    """Why a file's room may not import this, wherever in the file it stands, or None."""
+    room = MAY_IMPORT[file.split("/")[0]]
+    if found.library == "tftune" and found.room not in room:
+        return f"and its room may import {', '.join(sorted(room))}"
+    for package, users in RESERVED.items():
+        if f"{found.module}.".startswith(package) and not file.startswith(users):
+            return f"and nothing but {', '.join(users)} may"
+    return None
 
 
 def not_standard_library(root: Path) -> list[str]:
     """Imports at the top of a standard-library-only file that load anything else, directly or
     through a file of ours."""
     light = matching(root, STANDARD_LIBRARY_ONLY)
-    heavy = {module_name(file) for file, _ in files(root) if file not in light}
+    heavy = {
+        module_name(name)
+        for name in matching(root, tuple(f"{r}/**/*.py" for r in MAY_IMPORT)) - light
+    }
     return [
         f"{file}:{found.line} imports {found.module}, and may load the standard library only"
-        for file, all_imports in files(root)
-        for found in all_imports
+        for file, found in files(root)
         if file in light
         and found.at_top
         and (found.module in heavy or found.library not in {"tftune", *sys.stdlib_module_names})
@@ -240,55 +184,21 @@ def loads(
     chosen = matching(root, patterns)
     return [
         f"{file}:{found.line} imports {found.module}"
-        for file, all_imports in files(root)
-        for found in all_imports
+        for file, found in files(root)
         if file in chosen and found.library in libraries and (anywhere or found.at_top)
-    ]
-
-
-def of_the_service(root: Path) -> list[str]:
-    """Imports of the service by what dispatches: only its own commands may start it."""
-    return [
-        f"{file}:{found.line} imports {found.module}, and nothing but its commands may"
-        for file, all_imports in files(root)
-        for found in all_imports
-        if (found.module + ".").startswith("tftune.serve.")
-        and not file.startswith(("tftune/serve/", "tftune/cli/serve_commands.py"))
-    ]
-
-
-def of_studies(root: Path) -> list[str]:
-    """Imports of a study by what is no study: only the commands that show one may."""
-    return [
-        f"{file}:{found.line} imports {found.module}, and nothing but the command line may"
-        for file, all_imports in files(root)
-        for found in all_imports
-        if (found.module + ".").startswith("tftune.studies.")
-        and not file.startswith(("studies/", *SHOW_STUDIES))
-    ]
-
-
-def of_the_commands(root: Path) -> list[str]:
-    """Imports of the command line by what it calls: the service and Python callers call the
-    same."""
-    return [
-        f"{file}:{found.line} imports {found.module}, and only commands may"
-        for file, all_imports in files(root)
-        for found in all_imports
-        if (found.module + ".").startswith("tftune.cli.")
-        and not file.startswith(("tftune/cli/", "tftune/__main__.py", "studies/"))
     ]
 
 
 def violations(root: Path) -> list[str]:
     return [
-        *wrong_way(root),
-        *of_studies(root),
-        *of_the_service(root),
-        *of_the_commands(root),
+        *(
+            f"{file}:{found.line} imports {found.module}, {why}"
+            for file, found in files(root)
+            if (why := wrong_way(file, found))
+        ),
         *not_standard_library(root),
         *loads(root, WITHOUT_TORCH, {"torch", "triton", "iris"}),
-        *loads(root, tuple(f"tftune/cli/{name}.py" for name in CLI), LAZY_IN_CLI),
+        *loads(root, CLI, LAZY_IN_CLI),
         *loads(root, ("kernels/**/*.py",), {"iris"}),
         *loads(root, KERNEL_FILES, {"iris"}, anywhere=True),
     ]
@@ -299,8 +209,7 @@ def test_the_rooms_import_one_way(root: Path) -> None:
 
 
 def test_the_checker_sees_every_room(root: Path) -> None:
-    seen = {file.split("/")[0] for file, all_imports in files(root) if all_imports}
-    assert seen == set(MAY_IMPORT)
+    assert {file.split("/")[0] for file, _ in files(root)} == set(MAY_IMPORT)
     assert not [pattern for pattern in STANDARD_LIBRARY_ONLY if not list(root.glob(pattern))]
 
 
@@ -356,14 +265,8 @@ SOUND = {
 
 
 def plant(root: Path, file: str, text: str) -> None:
-    for path in {
-        file,
-        *SOUND,
-        "kernels/op/__init__.py",
-        "kernels/__init__.py",
-        "models/__init__.py",
-        "db/store.py",
-    }:
+    beside = "kernels/op/__init__.py", "kernels/__init__.py", "models/__init__.py", "db/store.py"
+    for path in {file, *SOUND, *beside}:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).touch()
     (root / file).write_text(text)
@@ -399,8 +302,6 @@ def test_import_tftune_loads_the_standard_library_only_and_is_quick() -> None:
         json.loads(subprocess.check_output([sys.executable, "-c", IMPORT_AND_TELL], text=True))
         for _ in range(5)
     ]
-    assert {library for library in runs[0][1] if library not in sys.stdlib_module_names} == {
-        "tftune"
-    }
+    assert set(runs[0][1]) - sys.stdlib_module_names == {"tftune"}
     # The fastest of five: the others share the machine with other tests.
     assert min(milliseconds for milliseconds, _ in runs) < 30

@@ -6,45 +6,86 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from synthetic import content
 
 import tftune
+from tftune import ops
+from tftune.db.target import build
 from tftune.db.trial import MODES
-from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
+from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.all_reduce import reference as sums
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
+from tftune.kernels.flash_decode import host as decode_host
+from tftune.kernels.flash_decode import reference as decodes
 from tftune.kernels.runtime import plan
+from tftune.models.export import write
 from tftune.models.selection import Selection
+from tftune.models.selector import Selector
+from tftune.tuner.bench.check import relative_error
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
+B = torch.zeros(16, 8, dtype=torch.float16)
+
+
+def told(variant: str, **knobs: Any) -> Selection:
+    return Selection(Config(variant, **knobs), "fallback", "as told")
+
+
+def alone(generation_bytes: int = 4096) -> Workspace:
+    """Rank 0 of two, without its peer: nothing can run in it."""
+    device = torch.device("cpu")
+    return Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, generation_bytes, None)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[Any, Config]], list[Any]]:
+    """The shape and config of each plan that is made, and the operands of each call. Plans do
+    nothing; what is not told otherwise answers BSP."""
+    made, called = list[tuple[Any, Config]](), list[Any]()
+
+    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
+        made.append((shape, config))
+        return lambda *operands: called.append(operands)
+
+    for its_host in (host, decode_host):
+        monkeypatch.setattr(its_host, "prepare", prepare)
+    tftune.use(Selector())
+    return made, called
+
+
+def gathered(m: int, workspace: Workspace, layout: str = "kn", mode: str = "graph") -> None:
+    """A call along K for layout "kn", and along M for "nk"."""
+    a = torch.zeros(m, 8, dtype=torch.float16)
+    shard = "k" if layout == "kn" else "m"
+    ops.all_gather_gemm(a, B, workspace, shard=shard, b_layout=layout, mode=mode)
+
+
+def decoded() -> tuple[torch.Tensor, ...]:
+    """q, k and lengths of 2 sequences in a cache of 32 tokens."""
+    q, k = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half()
+    return q, k, torch.zeros(2, dtype=torch.int32)
 
 
 def exported(rows: Any, path: Path) -> Path:
     """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
     machine says."""
-    from synthetic import content
-
-    from tftune.db.target import build
-    from tftune.models.export import write
-
     return write(content(rows, build()), path)
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
     """This rank's variant, why, and the error of two calls in tolerances, after all ranks bound
     what they loaded."""
-    import tftune
-    from tftune.kernels.all_gather_gemm import reference
-    from tftune.ops import all_gather_gemm
-    from tftune.tuner.bench.check import relative_error
-
     tftune.use(tftune.load(paths[workspace.rank], allow_modelled=True))
     tftune.bind(workspace.group)
     selection = tftune.select_kernel(SHAPE)
     a, b = reference.make_inputs(SHAPE, workspace.rank, 0)
     exact = reference.reference(SHAPE, a, b, workspace.group)
-    errors = [relative_error(all_gather_gemm(a, b, workspace), exact) for _ in range(2)]
+    errors = [relative_error(ops.all_gather_gemm(a, b, workspace), exact) for _ in range(2)]
     return selection.config.variant, selection.reason, max(errors) / reference.tolerance(SHAPE)
 
 
@@ -56,17 +97,12 @@ def artifact(make_rows: Any, tmp_path: Path) -> Path:
 
 def summed(workspace: Workspace) -> tuple[str, float]:
     """The form that another machine's artifact names for a sum, and its error in tolerances."""
-    import tftune
-    from tftune.kernels.all_reduce import AllReduce, reference
-    from tftune.ops import all_reduce
-    from tftune.tuner.bench.check import relative_error
-
     shape = AllReduce(3, 64, 2)
     tftune.use(tftune.load(target="h200x2"))
-    inputs = reference.make_inputs(shape, workspace.rank, 0)
-    exact = reference.reference(shape, *inputs, workspace.group)
-    error = relative_error(all_reduce(inputs[0], workspace), exact)
-    return str(tftune.select_kernel(shape).config["form"]), error / reference.tolerance(shape)
+    inputs = sums.make_inputs(shape, workspace.rank, 0)
+    exact = sums.reference(shape, *inputs, workspace.group)
+    error = relative_error(ops.all_reduce(inputs[0], workspace), exact)
+    return str(tftune.select_kernel(shape).config["form"]), error / sums.tolerance(shape)
 
 
 def test_a_form_of_another_machine_gives_way_to_the_library() -> None:
@@ -95,13 +131,6 @@ def test_ranks_with_different_artifacts_all_run_bsp(
 def traced(workspace: Workspace, path: Path) -> list[float]:
     """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`;
     what opcheck finds is raised."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import reference
-    from tftune.tuner.bench.check import relative_error
-
     tftune.bind(workspace.group, path=path, allow_modelled=True)
     layer = torch.compile(
         lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2,
@@ -131,42 +160,25 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
 def traced_decode(workspace: Workspace, variant: str) -> list[float]:
     """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged,
     both outputs, with and without `out`."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.kernels.flash_decode import reference
-    from tftune.tuner.bench.check import relative_error
-
-    tftune.select_kernel = lambda shape, mode: Selection(
-        Config(variant, kv_splits=2, block_n=32), "fallback", "as told"
-    )  # type: ignore[assignment]
+    tftune.select_kernel = lambda shape, mode: told(variant, kv_splits=2, block_n=32)  # type: ignore
     errors = []
     for output, page in (("all", 0), ("heads", 16)):
         shape = FlashDecode(2, 4, 2, 64, 64, 2, output=output, page_size=page)
-        *operands, table = reference.make_inputs(shape, workspace.rank, reference.RAGGED_SEED)
-        exact = reference.reference(shape, *operands, table, workspace.group)
-        pages = table if page else None
+        *operands, table = decodes.make_inputs(shape, workspace.rank, decodes.RAGGED_SEED)
+        exact = decodes.reference(shape, *operands, table, workspace.group)
+        words = {"table": table if page else None, "output": output}
 
-        def layer(
-            q: Any, k: Any, v: Any, lengths: Any, out: Any, pages: Any = pages, output: str = output
-        ) -> Any:
-            return (
-                ops.flash_decode(
-                    q * 1, k, v, lengths, workspace, table=pages, output=output, out=out
-                )
-                * 1
-            )
+        def layer(q: Any, k: Any, v: Any, lengths: Any, out: Any, words: Any = words) -> Any:
+            return ops.flash_decode(q * 1, k, v, lengths, workspace, out=out, **words) * 1
 
         compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-        for out in (None, reference.make_output(shape).fill_(torch.nan)):
-            errors.append(
-                relative_error(compiled(*operands, out), exact) / reference.tolerance(shape)
-            )
-            assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
+        for out in (None, decodes.make_output(shape).fill_(torch.nan)):
+            found = compiled(*operands, out)
+            errors.append(relative_error(found, exact) / decodes.tolerance(shape))
+            assert out is None or relative_error(out, exact) <= decodes.tolerance(shape)
         torch.library.opcheck(
             torch.ops.tftune.flash_decode.default,
-            (*operands, workspace.handle, pages, output, "graph"),
+            (*operands, workspace.handle, words["table"], output, "graph"),
         )
     return errors
 
@@ -178,208 +190,92 @@ def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> No
 
 
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
-    monkeypatch: pytest.MonkeyPatch,
+    recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import host
-    from tftune.models.selector import Selector
-
-    made: list[str] = []
-    monkeypatch.setattr(
-        host,
-        "prepare",
-        lambda shape, config, workspace: made.append(config["form"]) or (lambda a, b, c: None),
-    )
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    chosen = iter(("local_transpose", "gather_copy"))
-    for _ in range(2):
-        monkeypatch.setattr(tftune, "_default", selector := Selector())
-        config = Config("bsp", form=next(chosen))
-        monkeypatch.setattr(
-            selector,
-            "select",
-            lambda shape, mode, config=config: Selection(config, "fallback", "as told"),
-        )
+    workspace = alone()
+    for form in ("local_transpose", "gather_copy"):
+        selector = tftune.use(Selector())
+        answer = told("bsp", form=form)
+        monkeypatch.setattr(selector, "select", lambda shape, mode, answer=answer: answer)
         for mode in ("graph", "eager", "graph", "eager"):
-            ops.all_gather_gemm(a, b, workspace, shard="k", b_layout="kn", mode=mode)
-    assert made == [
-        "local_transpose",
-        "local_transpose",
-        "gather_copy",
-        "gather_copy",
-    ]  # one for each mode
+            gathered(4, workspace, mode=mode)
+    forms = [config["form"] for _, config in recorded[0]]
+    assert forms == ["local_transpose"] * 2 + ["gather_copy"] * 2, "one for each mode"
 
 
-def test_a_layer_runs_what_is_selected_for_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_runs_what_is_selected_for_its_mode(
+    recorded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What wins in a graph is often slower eagerly, where launches count."""
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import host
-    from tftune.kernels.flash_decode import host as decode_host
-    from tftune.models.selector import Selector
-
-    made = list[tuple[str, str]]()
-
-    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
-        made.append((shape.op, config.variant))
-        return lambda *operands: None
-
-    monkeypatch.setattr(host, "prepare", prepare)
-    monkeypatch.setattr(decode_host, "prepare", prepare)
-    monkeypatch.setattr(tftune, "_default", selector := Selector())
-    monkeypatch.setattr(
-        selector, "select", lambda shape, mode: Selection(Config(mode), "fallback", "as told")
-    )
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 8192, None
-    )
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    q, k, lengths = (
-        torch.zeros(2, 4, 64).half(),
-        torch.zeros(2, 32, 2, 64).half(),
-        torch.zeros(2, dtype=torch.int32),
-    )
+    monkeypatch.setattr(tftune._default, "select", lambda shape, mode: told(mode))
+    workspace, (q, k, lengths) = alone(8192), decoded()
     for mode in ("eager", "graph", "eager"):
-        ops.all_gather_gemm(a, b, workspace, shard="k", b_layout="kn", mode=mode)
+        gathered(4, workspace, mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
-    assert made == [
+    assert [(shape.op, config.variant) for shape, config in recorded[0]] == [
         (op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")
     ]
 
 
 def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    recorded: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A layer compiled for any M may see a larger one than the workspace was made for."""
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import host
-
-    made: list[tuple[int, str]] = []
-
-    def prepare(shape: Any, config: Config, workspace: Workspace) -> Any:
-        made.append((shape.m, config.variant))
-        return lambda *operands: None
-
-    monkeypatch.setattr(host, "prepare", prepare)
-    told = Selection(Config("push"), "measured", "as told")
-    monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told)
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    b = torch.zeros(16, 8, dtype=torch.float16)
+    monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told("push"))
+    workspace = alone()
     for m in (256, 257, 258):
-        ops.all_gather_gemm(torch.zeros(m, 8, dtype=torch.float16), b, workspace, b_layout="nk",
-                            shard="m")  # fmt: skip
+        gathered(m, workspace, "nk")
+    made = [(shape.m, config.variant) for shape, config in recorded[0]]
     assert made == [(512, "bsp"), (514, "bsp"), (516, "bsp")]
     assert caplog.text.count("all_gather_gemm runs BSP for m=512") == 1
-    ops.all_gather_gemm(torch.zeros(4, 8, dtype=torch.float16), b, workspace, b_layout="nk",
-                        shard="m")  # fmt: skip
-    assert made[-1] == (8, "push")
+    gathered(4, workspace, "nk")
+    shape, config = recorded[0][-1]
+    assert (shape.m, config.variant) == (8, "push")
     assert len(caplog.records) == 1 and "it needs 8192 bytes of 4096" in caplog.text
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
-    mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    mode: str, recorded: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.all_gather_gemm import host
-    from tftune.models.selector import Selector
-
-    made: list[int] = []
     monkeypatch.setattr(plan, "PLANS", 4)
-    monkeypatch.setattr(
-        host,
-        "prepare",
-        lambda shape, config, workspace: made.append(shape.m) or (lambda a, b, c: None),
-    )
-    monkeypatch.setattr(tftune, "_default", Selector())
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    b = torch.zeros(16, 8, dtype=torch.float16)
+    workspace = alone()
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
-            ops.all_gather_gemm(
-                torch.zeros(m, 8, dtype=torch.float16), b, workspace,
-                shard="k", b_layout="kn", mode=mode,
-            )  # fmt: skip
-    assert made == [1, 2, 3, 4, 5, 6, 1]
+            gathered(m, workspace, mode=mode)
+    assert [shape.m for shape, _ in recorded[0]] == [1, 2, 3, 4, 5, 6, 1]
     assert len(workspace.calls) == len(workspace.shapes) == 4
     dropped = [record.message for record in caplog.records]
     assert len(dropped) == 3 and all("plan dropped: kept=4, oldest=" in text for text in dropped)
 
 
-def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import torch
-
-    from tftune import ops
-    from tftune.kernels.flash_decode import host
-    from tftune.models.selector import Selector
-
-    made, seen = list[FlashDecode](), list[Any]()
-    monkeypatch.setattr(
-        host,
-        "prepare",
-        lambda shape, config, workspace: made.append(shape) or (lambda *call: seen.append(call)),
-    )
-    monkeypatch.setattr(tftune, "_default", Selector())
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
-    q, k, lengths = (
-        torch.zeros(2, 4, 64).half(),
-        torch.zeros(2, 32, 2, 64).half(),
-        torch.zeros(2, dtype=torch.int32),
-    )
+def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: Any) -> None:
+    (made, called), workspace, (q, k, lengths) = recorded, alone(), decoded()
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
     for _ in range(2):
         for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
-            assert ops.flash_decode(
-                q, k, k, lengths, workspace, mode=mode, output=output
-            ).shape == (2, 4 if output == "all" else 2, 64)
+            result = ops.flash_decode(q, k, k, lengths, workspace, mode=mode, output=output)
+            assert result.shape == (2, 4 if output == "all" else 2, 64)
         ops.flash_decode(q, pages, pages, lengths, workspace, table=table)
-    assert [(shape.output, shape.page_size) for shape in made] == [
-        ("all", 0),
-        ("all", 0),
-        ("heads", 0),
-        ("all", 16),
-    ] and len(seen) == 8
+    shapes = [(shape.output, shape.page_size) for shape, _ in made]
+    assert shapes == [("all", 0), ("all", 0), ("heads", 0), ("all", 16)] and len(called) == 8
     for bad, sentence in (
         ((q, k.bfloat16(), k, lengths), "k is torch.bfloat16"),
         ((q, k, k, lengths.long()), "lengths is torch.int64"),
         ((q.mT.contiguous().mT, k, k, lengths), "q must be contiguous"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=sentence):
             ops.flash_decode(*bad, workspace)
     with pytest.raises(ValueError, match=r"out is \[2, 4, 32\] but must be \[2, 4, 64\]"):
         ops.flash_decode(q, k, k, lengths, workspace, out=torch.zeros(2, 4, 32).half())
-    assert len(seen) == 8
+    assert len(called) == 8
 
 
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
-    import torch
-
-    workspace = Workspace(
-        0, 2, "interpreter", 4, torch.device("cpu"), None, 0, 0, None, None, 4096, None
-    )
+    workspace = alone()
     handle = workspace.handle
     assert Workspace.of(handle) is workspace
     del workspace
-    with pytest.raises(
-        ValueError,
-        match=f"{handle} is gone: keep the workspace as long as what was compiled with it",
-    ):
+    gone = f"{handle} is gone: keep the workspace as long as what was compiled with it"
+    with pytest.raises(ValueError, match=gone):
         Workspace.of(handle)

@@ -49,7 +49,8 @@ def run_blocks(workspace: Workspace, name: str, folder: Path) -> str:
 
     os.chdir(folder)
     Workspace.create = classmethod(lambda cls, group, payload_bytes: workspace)  # type: ignore
-    exec(blocks(name), {"tftune": tftune, "torch": torch, "dist": dist})
+    begun = blocks("ops") if name.startswith("ops.") else ""
+    exec(f"{begun}\n{blocks(name)}", {"tftune": tftune, "torch": torch, "dist": dist})
     return name
 
 

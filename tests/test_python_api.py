@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tftune
+from tftune.agreement import asked
 from tftune.db.target import Machine
 from tftune.kernels.comm.workspace import Workspace
 from tftune.models import chain
@@ -126,10 +127,11 @@ def test_what_is_as_it_should_be_is_not_logged(
 
 
 def test_bind_takes_a_selector_or_what_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = tftune._asked(Selector(), None, "h200x8", False)
-    assert asked == "not loaded: tftune.bind takes a selector, or a path or target to load, alone"
-    asked = tftune._asked("a.json", None, None, False)  # type: ignore[arg-type]
-    assert "no selector; give what tftune.load returns" in str(asked)
+    refused = asked("tftune.bind", Selector(), None, None, "h200x8", False)
+    wanted = "a selector, or a path, url or target to load, alone"
+    assert refused == f"not loaded: tftune.bind takes {wanted}"
+    refused = asked("tftune.bind", "a.json", None, None, None, False)  # type: ignore[arg-type]
+    assert "no selector; give what tftune.load returns" in str(refused)
 
 
 def test_reprs_say_what_a_value_is() -> None:

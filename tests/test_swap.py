@@ -14,6 +14,7 @@ import pytest
 import stand_ins
 
 import tftune
+from tftune.agreement import asked
 from tftune.models.artifact import SHIPPED, digest
 from tftune.models.selector import Selector
 
@@ -55,11 +56,11 @@ def test_every_rank_swaps_or_none_does(files: dict[str, str], tmp_path: Path) ->
 
 
 def test_a_swap_needs_torch_and_takes_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tftune import hot_swap
-
-    given = hot_swap._asked(Selector(), "a.json", None, None, False)
-    assert given == "not loaded: tftune.swap takes a selector, or a path, url or target, alone"
-    assert "is no selector" in str(hot_swap._asked("a", None, None, None, False))  # type: ignore[arg-type]
+    given = asked("tftune.swap", Selector(), "a.json", None, None, False)
+    assert (
+        given == "not loaded: tftune.swap takes a selector, or a path, url or target to load, alone"
+    )
+    assert "is no selector" in str(asked("tftune.swap", "a", None, None, None, False))  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
     with pytest.raises(ImportError, match=r"^tftune\.swap needs torch\.distributed"):

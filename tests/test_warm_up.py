@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import planted
 import pytest
+import torch
 from planted import FUSED, OTHER, SHAPE
 from test_ops import exported
 
 import tftune
+from tftune.confirm import bench
+from tftune.confirm import warm_up as confirming
 from tftune.db.journal import excluded
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Trial
-from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm import AllGatherGemm, reference
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
@@ -40,10 +44,7 @@ def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_turn(
-    workspace: Workspace,
-    artifact: Path,
-    plants: list[tuple[Path, dict[str, str]]],
-    mode: str,
+    workspace: Workspace, artifact: Path, plants: list[tuple[Path, dict[str, str]]], mode: str
 ) -> tuple[list[Selections], list[Any]]:
     """A warm-up for each file of rows and its plants, one after the other in the same process; and
     the outcomes that each choice was made by."""
@@ -66,9 +67,7 @@ PLANTS = {
 
 @pytest.fixture(scope="module", params=["graph", "eager"])
 def warm_ups(
-    request: pytest.FixtureRequest,
-    artifact: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, artifact: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[dict[str, Selections]], dict[str, Path], list[Any]]:
     """Selections of each warm-up by rank and plants, its rows, and what each rank decided by."""
     folder = tmp_path_factory.mktemp("rows")
@@ -141,13 +140,11 @@ def test_rows_hold_the_samples_that_were_decided_on(warm_ups: Any) -> None:
             known = {c: m for c, m in outcomes.items() if isinstance(m, Measurement)}
             selection, chosen = selections[shape], known[selections[shape].config]
             assert f"{chosen.median_us:.1f} us" in selection.reason
-            assert selection.expected_us == chosen.median_us and selection.near == (
-                shape.sizes_key,
-            )
+            assert selection.expected_us == chosen.median_us
+            assert selection.near == (shape.sizes_key,)
             assert selection.speedup == pytest.approx(chosen.speedup)
-            assert selection.interval == (
-                None if selection.config.variant == "bsp" else chosen.speedup_interval
-            )
+            is_bsp = selection.config.variant == "bsp"
+            assert selection.interval == (None if is_bsp else chosen.speedup_interval)
             assert len({m.bsp_samples_us for m in known.values() if not m.stopped_early}) == 1
             assert {trial.stage for trial in trials.values()} == {"warm_up"}
 
@@ -164,20 +161,15 @@ def test_rows_import(warm_ups: Any, store: Store) -> None:
 def cached(workspace: Workspace, artifact: Path, rows: Path) -> Any:
     """Variants that tftune.ops prepared before a warm-up, right after it, and at a second call; and
     what select_kernel says to the selector's owner."""
-    import torch
-
-    from tftune.kernels.all_gather_gemm import reference
-    from tftune.ops import all_gather_gemm
-
     selector = tftune.bind(workspace.group, path=artifact)
     a, b = reference.make_inputs(SHAPE, workspace.rank, 0)
     planted.plant({"push": "fast"})
-    before = all_gather_gemm(a, b, workspace)
+    before = tftune.ops.all_gather_gemm(a, b, workspace)
     planted.warm_up(workspace, rows, {"push": "slow"}, top=1)
     counts = [len(planted.PREPARED)]
     results = [before]
     for _ in range(2):
-        results.append(all_gather_gemm(a, b, workspace))
+        results.append(tftune.ops.all_gather_gemm(a, b, workspace))
         counts.append(len(planted.PREPARED))
     prepared = [config.variant for config in planted.PREPARED]
     assert all(torch.allclose(before, result, atol=1e-2) for result in results)
@@ -199,10 +191,7 @@ def once(workspace: Workspace, artifact: Path, rows: Path, plants: Any, options:
 
 @pytest.mark.parametrize(("fault", "kind"), [("hang", "hang"), ("killed", "crash")])
 def test_a_launch_that_never_ends_is_named_and_left_out_by_the_next_start(
-    artifact: Path,
-    tmp_path: Path,
-    fault: str,
-    kind: str,
+    artifact: Path, tmp_path: Path, fault: str, kind: str
 ) -> None:
     """One rank does not come back from push; or rank 0 is killed in it."""
     rows, plants = tmp_path / "rows.jsonl", {"push": fault, "staged": "slow", "pull": "slow"}
@@ -239,7 +228,7 @@ def test_a_form_of_bsp_is_not_left_out_for_kernels_that_were_timed_beside_it(
         assert {found.config.variant for found in selections.values()} == {"bsp"}
     triton = read_rows(rows)[0][0].build["triton"]
     found = {config for _, config, _ in excluded(rows, "emulatedx2", triton)}
-    assert found == set(FUSED.values())
+    assert found == FUSED_CONFIGS
 
 
 def in_children(workspace: Workspace, artifact: Path, rows: Path, plants: Any) -> Any:
@@ -251,8 +240,7 @@ def in_children(workspace: Workspace, artifact: Path, rows: Path, plants: Any) -
 
 
 def test_in_a_sandbox_a_hang_costs_a_world_and_not_the_process(
-    artifact: Path,
-    tmp_path: Path,
+    artifact: Path, tmp_path: Path
 ) -> None:
     rows = tmp_path / "rows.jsonl"
     plants = {"bsp": "slow", "push": "hang", "staged": "fast", "pull": "slow"}
@@ -269,8 +257,6 @@ def test_in_a_sandbox_a_hang_costs_a_world_and_not_the_process(
 
 def looking_again(workspace: Workspace, artifact: Path, rows: Path, sandbox: bool) -> Any:
     """A warm-up that tries push first, and holds staged for a small change of it."""
-    import tftune.confirm.warm_up as confirming
-
     confirming.changes = lambda shape, mode, config, chip: [STAGED]  # type: ignore[assignment]
     plants = {"bsp": "slow", "push": "fast", "staged": "fast"}
     if sandbox:
@@ -303,8 +289,7 @@ def unapplied(workspace: Workspace, paths: list[Path], rows: Path) -> Any:
 
 
 def test_without_an_artifact_that_applies_the_strongest_bsp_is_confirmed(
-    artifact: Path,
-    tmp_path: Path,
+    artifact: Path, tmp_path: Path
 ) -> None:
     paths = [artifact, tmp_path / "none.json"]
     first, second = emulated.run(2, unapplied, paths, tmp_path / "rows.jsonl")
@@ -318,14 +303,14 @@ def test_without_an_artifact_that_applies_the_strongest_bsp_is_confirmed(
 
 WRONG: dict[str, dict[str, Any]] = {
     "has world=8, and the workspace has 2 ranks; give shapes with world=2": {
-        "shapes": [AllGatherGemm(64, 3584, 8192, 8)],
+        "shapes": [AllGatherGemm(64, 3584, 8192, 8)]
     },
     "shapes is empty": {"shapes": []},
     "mode='jit' is not one of graph, eager": {"mode": "jit"},
     "top=-1 must be an integer of at least 0": {"top": -1},
     "deadline_s=0 must be above 0": {"deadline_s": 0},
     "needs 16777216 bytes, and a generation of the workspace has 4194304; make it with": {
-        "shapes": [AllGatherGemm(1024, 64, 8192, 2)],
+        "shapes": [AllGatherGemm(1024, 64, 8192, 2)]
     },
     "cannot write /no/rows.jsonl: No such file": {"rows": "/no/rows.jsonl"},
 }
@@ -334,12 +319,11 @@ WRONG: dict[str, dict[str, Any]] = {
 def refused(workspace: Workspace, artifact: Path, folder: Path) -> list[str]:
     """What each wrong call says on this rank; the last one differs between ranks."""
     said = []
+    usual = {"shapes": [SHAPE], "rows": folder / "rows.jsonl", "workspace": workspace}
 
     def call(**options: Any) -> None:
-        shapes = options.pop("shapes", [SHAPE])
-        rows = options.pop("rows", folder / "rows.jsonl")
         try:
-            tftune.warm_up(shapes, workspace, rows=rows, **options)
+            tftune.warm_up(**usual | options)
         except ValueError as error:
             said.append(str(error))
 
@@ -352,8 +336,6 @@ def refused(workspace: Workspace, artifact: Path, folder: Path) -> list[str]:
 
 
 def test_wrong_calls_are_refused_on_every_rank_alike(artifact: Path, tmp_path: Path) -> None:
-    import re
-
     for said in emulated.run(2, refused, artifact, tmp_path):
         assert "no selector is bound; call tftune.bind(group) before" in said[0]
         assert len(said) == 2 + len(WRONG)
@@ -364,8 +346,6 @@ def test_wrong_calls_are_refused_on_every_rank_alike(artifact: Path, tmp_path: P
 
 
 def test_a_warm_up_inside_a_capture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     fake = 0, 2, "cuda", 4, torch.device("cuda", 0), None, 0, 0, None, None, 4096, None
     with pytest.raises(ValueError, match="while a graph is captured; call it once before all"):
@@ -417,9 +397,6 @@ def test_one_rank_confirms_bsp(artifact: Path, tmp_path: Path) -> None:
 
 def without_room(workspace: Workspace) -> bool:
     """Whether buffers of live plans are kept where a warm-up cannot begin."""
-    import torch
-
-    from tftune.confirm import bench
 
     def full() -> None:
         raise OSError(28, "No space left on device")

@@ -20,53 +20,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tftune import ops as ops
-    from tftune.confirm.warm_up import warm_up
-    from tftune.graph_pass.inductor import compile_pass
-    from tftune.hot_swap import swap
-    from tftune.kernels.all_gather_gemm import AllGatherGemm
-    from tftune.kernels.all_reduce import AllReduce
-    from tftune.kernels.comm.workspace import Workspace
-    from tftune.kernels.core.registry import payload_bytes
+    from tftune.confirm.warm_up import warm_up as warm_up
+    from tftune.graph_pass.inductor import compile_pass as compile_pass
+    from tftune.hot_swap import swap as swap
+    from tftune.kernels.all_gather_gemm import AllGatherGemm as AllGatherGemm
+    from tftune.kernels.all_reduce import AllReduce as AllReduce
+    from tftune.kernels.comm.workspace import Workspace as Workspace
+    from tftune.kernels.core.registry import payload_bytes as payload_bytes
     from tftune.kernels.core.shape import Shape
-    from tftune.kernels.core.space import Config
-    from tftune.kernels.flash_decode import FlashDecode
-    from tftune.kernels.flash_decode.lengths import Facts
-    from tftune.kernels.flash_prefill import FlashPrefill
-    from tftune.kernels.gemm_all_reduce import GemmAllReduce
-    from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-    from tftune.kernels.merge_attention import MergeAttention
+    from tftune.kernels.core.space import Config as Config
+    from tftune.kernels.flash_decode import FlashDecode as FlashDecode
+    from tftune.kernels.flash_decode.lengths import Facts as Facts
+    from tftune.kernels.flash_prefill import FlashPrefill as FlashPrefill
+    from tftune.kernels.gemm_all_reduce import GemmAllReduce as GemmAllReduce
+    from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter as GemmReduceScatter
+    from tftune.kernels.merge_attention import MergeAttention as MergeAttention
     from tftune.loading import Paths
-    from tftune.models.selection import Selection
-    from tftune.models.selector import Selector
-    from tftune.recorder import Recorder, capture, count_replays
+    from tftune.models.selection import Selection as Selection
+    from tftune.models.selector import Selector as Selector
+    from tftune.recorder import Recorder
+    from tftune.recorder import capture as capture
+    from tftune.recorder import count_replays as count_replays
 
     __version__: str
-
-__all__ = [
-    "AllGatherGemm",
-    "AllReduce",
-    "Config",
-    "Facts",
-    "FlashDecode",
-    "FlashPrefill",
-    "GemmAllReduce",
-    "GemmReduceScatter",
-    "MergeAttention",
-    "Selection",
-    "Selector",
-    "Workspace",
-    "__version__",
-    "bind",
-    "capture",
-    "compile_pass",
-    "count_replays",
-    "load",
-    "payload_bytes",
-    "select_kernel",
-    "swap",
-    "use",
-    "warm_up",
-]
 
 _PLACES = {
     "AllGatherGemm": "tftune.kernels.all_gather_gemm",
@@ -88,6 +64,7 @@ _PLACES = {
     "compile_pass": "tftune.graph_pass.inductor",
     "warm_up": "tftune.confirm.warm_up",
 }
+__all__ = sorted([*_PLACES, "__version__", "bind", "load", "select_kernel", "use"])
 _default: Selector | None = None
 _capture: Recorder | None = None
 """What counts the shapes that are run; None where nothing does."""
@@ -244,11 +221,11 @@ def bind(
     given, else this machine's shipped artifacts; from then on it is the one used. What it loads
     itself is for a machine of as many GPUs as the group has ranks, unless `target` names another:
     four ranks on a node of eight H200 are h200x4. Without an artifact every answer is BSP until
-    `warm_up` measures. Compared are the
-    artifacts' digests, the versions installed, what is disabled here and why, and each rank's
-    `verdict` on its machine, which must be "ok". Any difference, or an artifact that one rank
-    cannot load, and every rank selects BSP only, with the reason, which is logged: nothing is
-    raised on one rank alone. Raises ImportError without torch, TypeError for what is no group.
+    `warm_up` measures. Compared are the artifacts' digests, the versions installed, what is
+    disabled here and why, and each rank's `verdict` on its machine, which must be "ok". Any
+    difference, or an artifact that one rank cannot load, and every rank selects BSP only, with the
+    reason, which is logged: nothing is raised on one rank alone. Raises ImportError without torch,
+    TypeError for what is no group.
 
     >>> import tftune, torch.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -258,114 +235,18 @@ def bind(
     'push'
     >>> dist.destroy_process_group()
     """
-    try:
-        import torch.distributed as dist
-    except ImportError as error:
-        raise ImportError(
-            f"tftune.bind needs torch.distributed ({error}); `tftune doctor` says what to install"
-        ) from error
-
-    from tftune.kernels.comm.workspace import check_group
+    from tftune.agreement import asked, exchanged, first_difference
     from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
-    check_group(group)
-    ranks = dist.get_world_size(group)
-    found = _asked(selector, path, target, allow_modelled, url, ranks)
-    statement = _statement(found, verdict)
-    statements: list[dict[str, Any]] = [{} for _ in range(ranks)]
-    dist.all_gather_object(statements, statement, group=group)
-    if (reason := disagreement(statements)) is None and isinstance(found, Selector):
+    def ask(ranks: int) -> Selector | str:
+        named = path, url, target, allow_modelled
+        return asked("tftune.bind", selector, *named, ranks, otherwise=_default)
+
+    found, statements = exchanged("tftune.bind", group, ask, verdict)
+    if (difference := first_difference(statements)) is None and isinstance(found, Selector):
         return use(found)
+    reason = f"{difference}: every rank selects BSP"
     log_once(f"tftune.bind: {reason}; compare what `tftune doctor --json` says on the ranks")
     sound = found if isinstance(found, Selector) else _default or Selector()
-    return use(sound.restricted(str(reason)))
-
-
-def _asked(
-    selector: Selector | None,
-    path: Paths | None,
-    target: str | None,
-    allow_modelled: bool,
-    url: str | None = None,
-    ranks: int | None = None,
-) -> Selector | str:
-    """What `bind` was asked to select by, or why there is none. Never raises: a rank that failed
-    here would leave the others waiting."""
-    from tftune.loading import selector_of, why_off
-    from tftune.models.selector import Selector
-
-    try:
-        if selector is not None:
-            if (path, target, url) != (None, None, None):
-                raise ValueError("tftune.bind takes a selector, or a path or target to load, alone")
-            if not isinstance(selector, Selector):
-                raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
-            given: Selector | None = selector
-        else:
-            given = _default if (path, target, url) == (None, None, None) else None
-        if given is not None:
-            return given.restricted(why) if (why := why_off()) else given
-        return _warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
-    except Exception as error:  # whatever it is, the other ranks wait for this statement
-        return f"not loaded: {error}"
-
-
-def _statement(found: Selector | str, verdict: str) -> dict[str, Any]:
-    """What this rank would select by, or why it cannot; never raises, as `_asked`."""
-    from tftune.db.target import build
-
-    if isinstance(found, str):
-        return {"verdict": verdict, "artifacts": found}
-    try:
-        return {
-            "verdict": verdict,
-            "artifacts": _digests(found),
-            "machine": found.machine and f"{found.machine.target} ({found.machine.arch})",
-            "served": {"allow_modelled": found.allow_modelled, "bsp_only": found.bsp_only},
-            "disabled": found.disabled(),
-            "versions": build(),
-        }
-    except Exception as error:  # whatever it is, the other ranks wait for this statement
-        return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
-
-
-def _digests(selector: Selector) -> dict[str, str]:
-    """By operation, those of its artifacts in the order in which they are asked."""
-    return {
-        op: " ".join(one.digest[:12] for one in selector.chain.of(op))
-        for op in sorted(selector.artifacts)
-    }
-
-
-def disagreement(statements: list[dict[str, Any]]) -> str | None:
-    """The sentence for which ranks that stated this select BSP only, or None where all may select.
-
-    >>> ours, theirs = ({"verdict": "ok", "artifacts": {"all_gather_gemm": d}} for d in ("a", "b"))
-    >>> print(disagreement([ours, theirs])[:39])
-    rank 1 differs from rank 0 in artifacts
-    """
-    said = first_difference(statements)
-    return None if said is None else f"{said}: every rank selects BSP"
-
-
-def first_difference(statements: list[dict[str, Any]]) -> str | None:
-    """What the first rank that differs from rank 0, or has nothing, states otherwise; None where
-    all state the same."""
-    loaded = [
-        f"rank {rank} has {s['artifacts']}"
-        for rank, s in enumerate(statements)
-        if isinstance(s.get("artifacts"), dict)
-    ]
-    for rank, statement in enumerate(statements):
-        if isinstance(statement.get("artifacts"), str):
-            return f"rank {rank} has {'; '.join([statement['artifacts'], *loaded[:1]])}"
-        if statement.get("verdict") != "ok":
-            return f"the machine check of rank {rank} says {statement.get('verdict')!r}"
-    first = statements[0]
-    for rank, statement in enumerate(statements):
-        for name in sorted(first.keys() | statement.keys()):
-            if statement.get(name) != first.get(name):
-                both = f"{statement.get(name)} and {first.get(name)}"
-                return f"rank {rank} differs from rank 0 in {name} ({both})"
-    return None
+    return use(sound.restricted(reason))

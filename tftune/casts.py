@@ -4,6 +4,7 @@ work; reductions and merges count none there, and none here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -12,34 +13,7 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from tftune.kernels.comm.workspace import Workspace
 
-GEMMS = (
-    "all_gather_gemm",
-    "all_gather_gemm_with_gathered",
-    "gemm_reduce_scatter",
-    "gemm_all_reduce",
-)
-"""Operators with a GEMM, whose first two operands autocast casts."""
-ATTENTION = ("flash_decode", "flash_prefill")
-"""Those whose first three operands it casts, as torch's attention. An all-reduce and a merge run as
-they are: a log-sum-exp stays in fp32."""
 _LIBRARY = torch.library.Library("tftune", "FRAGMENT")
-
-
-def register() -> None:
-    """Tell torch, once the operators are defined."""
-    gathered = dict.fromkeys((name for name in GEMMS if "gather_" in name), _gathered)
-    reduced = dict.fromkeys((name for name in GEMMS if "gather_" not in name), _reduced)
-    attention = {"flash_decode": _decoded, "flash_prefill": _attended}
-    none = dict.fromkeys(("all_reduce", "merge_attention", "gather"), _none)
-    for name, formula in (gathered | reduced | attention | none).items():
-        packet = getattr(torch.ops.tftune, name)
-        if packet not in flop_registry:
-            register_flop_formula(packet)(formula)
-    for name in (*GEMMS, *ATTENTION):
-        operator = getattr(torch.ops.tftune, name).default
-        for device in ("cuda", "cpu"):
-            key = f"Autocast{torch._C._dispatch_key_for_device(device)}"
-            _LIBRARY.impl(name, _lowered(operator, device, key, 2 + (name in ATTENTION)), key)
 
 
 def _gathered(a: Any, b: Any, workspace: str, shard: str, *rest: Any, **named: Any) -> int:
@@ -67,6 +41,32 @@ def _attended(q: Any, *rest: Any, **named: Any) -> int:
 
 def _none(*given: Any, **named: Any) -> int:
     return 0
+
+
+OPERATORS: dict[str, tuple[Callable[..., int], int]] = {
+    "all_gather_gemm": (_gathered, 2),
+    "all_gather_gemm_with_gathered": (_gathered, 2),
+    "gemm_reduce_scatter": (_reduced, 2),
+    "gemm_all_reduce": (_reduced, 2),
+    "flash_decode": (_decoded, 3),
+    "flash_prefill": (_attended, 3),
+    "all_reduce": (_none, 0),
+    "merge_attention": (_none, 0),
+    "gather": (_none, 0),
+}
+"""The FLOPs of a call, and how many of its first operands autocast casts, as torch does for its own
+GEMMs and attention. A sum and a merge run as they are: a log-sum-exp stays in fp32."""
+
+
+def register() -> None:
+    """Tell torch, once the operators are defined."""
+    for name, (flops, casts) in OPERATORS.items():
+        packet = getattr(torch.ops.tftune, name)
+        if packet not in flop_registry:
+            register_flop_formula(packet)(flops)
+        for device in ("cuda", "cpu") if casts else ():
+            key = f"Autocast{torch._C._dispatch_key_for_device(device)}"
+            _LIBRARY.impl(name, _lowered(packet.default, device, key, casts), key)
 
 
 def _lowered(operator: Any, device: str, key: str, count: int) -> Any:

@@ -14,24 +14,18 @@ from tftune import rocm
 from tftune.report.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
-    from tftune.db.target import Machine
+    from tftune.db.target import Machine, Target
     from tftune.models.artifact import Artifact
 
 PACKAGES = {
     "tune": (
-        "optuna",
-        "scikit-learn",
-        "sqlite-utils",
-        "numpy",
-        "scipy",
-        "matplotlib",
-        "pyyaml",
-        "typer",
-        "rich",
+        *("optuna", "scikit-learn", "sqlite-utils", "numpy", "scipy", "matplotlib", "pyyaml"),
+        *("typer", "rich"),
     ),
     "cuda": ("torch", "triton", "tokenspeed-iris"),
 }
 """Distributions that each extra brings."""
+ON_ROCM = " (on ROCm, torch and its Triton come from ROCm and Iris from its repository)"
 IMPORTED = ("triton", "iris")
 """What the kernels import: a found package is not always one that loads."""
 VARIABLES = (
@@ -65,10 +59,9 @@ def is_broken(found: Mapping[str, Any]) -> bool:
 
 def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
     from tftune import __version__
-    from tftune.db.target import here
+    from tftune.db.target import build, here
 
     (target, why), machine = _target(), here()
-    constants, model = _constants(target)
     return {
         "tftune": __version__,
         "system": platform.platform(),
@@ -77,15 +70,11 @@ def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict
             extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()
         },
         "imports": {name: _why_not_imported(name) or "ok" for name in IMPORTED},
-        "build": _build(),
+        "build": build(),
         "gpus": _gpus(),
-        "target": target or None,
-        "chip": _chip(target),
+        **_of_target(target),
         "why_no_target": why,
         "rocm": list(rocm.problems()),
-        "chip_file": _chip_file(target),
-        "constants": constants,
-        "model": model,
         "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
         "environment": {
             name: environment[name] for name in sorted(environment) if name.startswith(VARIABLES)
@@ -130,7 +119,6 @@ def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[s
     if artifact.modelled:
         reasons.append("its times are modelled; serve them with --allow-modelled")
     reasons += [f"{leaf} answers BSP: {why}" for leaf, why in Selector(artifact).disabled().items()]
-    told = [*warnings(artifact.document, machine)]
     return {
         "file": path.name,
         "broken": False,
@@ -141,7 +129,7 @@ def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[s
         "layouts": _layouts(artifact),
         "applies": not reasons,
         "why_not": reasons,
-        "warnings": told,
+        "warnings": [*warnings(artifact.document, machine)],
     }
 
 
@@ -173,60 +161,46 @@ def _why_not_imported(name: str) -> str | None:
     return None
 
 
-def _build() -> dict[str, str]:
-    from tftune.db.target import build
-
-    return build()
-
-
-def _target() -> tuple[str, str]:
-    """The name of this machine's target, or the sentence that says why it has none."""
+def _target() -> tuple[Target | None, str]:
+    """This machine's target, or the sentence that says why it has none."""
     from tftune.db.target import detect
 
     try:
-        return detect().name, ""
+        return detect(), ""
     except (ValueError, ImportError) as error:
-        return "", str(error)
+        return None, str(error)
 
 
-def _chip(target: str) -> dict[str, str] | None:
-    """The kind of GPU, and its architecture as compilers name it; None for no target."""
-    from tftune.db.target import Target
-
-    if not target:
-        return None
-    chip = Target.parse(target).chip
-    return {"name": chip.name, "arch": chip.arch}
-
-
-def _constants(target: str) -> tuple[str, str]:
-    """Where the model's constants for this machine are from, and why it has no model; "" and "" for
-    no target."""
-    from tftune.db.target import Target
+def _of_target(target: Target | None) -> dict[str, Any]:
+    """Its name, its GPU as compilers name it, where the model's constants for it are from, why it
+    has no model, and what is said of its calibration in the working directory."""
     from tftune.kernels.core.chips import CHIPS
 
-    if not target:
-        return "", ""
-    machine = Target.parse(target)
-    off = machine.chip.why_no_model(machine.gpus)
-    if machine.chip.name not in CHIPS:
-        told = (
-            f"{machine.chip.gpu_names[0]} is not in kernels/core/chips.py: its driver described it"
-        )
-        return told, off or ""
-    return f"those of kernels/core/chips.py, {machine.chip.assumptions}", off or ""
+    if target is None:
+        return {"target": None, "chip": None, "chip_file": "", "constants": "", "model": ""}
+    chip = target.chip
+    constants = f"those of kernels/core/chips.py, {chip.assumptions}"
+    if chip.name not in CHIPS:
+        described = "is not in kernels/core/chips.py: its driver described it"
+        constants = f"{chip.gpu_names[0]} {described}"
+    return {
+        "target": target.name,
+        "chip": {"name": chip.name, "arch": chip.arch},
+        "chip_file": _chip_file(target),
+        "constants": constants,
+        "model": chip.why_no_model(target.gpus) or "",
+    }
 
 
-def _chip_file(target: str) -> str:
+def _chip_file(target: Target) -> str:
     """The calibration of this machine in the working directory, or why it cannot be used; "" where
     there is none."""
     from tftune.db.calibration_file import calibrated, default_path
-    from tftune.db.target import Target
 
-    if not target or not (path := default_path(Target.parse(target))).exists():
+    if not (path := default_path(target)).exists():
         return ""
     try:
-        calibrated(Target.parse(target), path)
+        calibrated(target, path)
     except ValueError as error:
         return str(error)
     return f"{path}, where it is given with --chip"
@@ -258,32 +232,21 @@ def sentences(found: dict[str, Any]) -> Iterator[str]:
         if there:
             yield f"[{extra}] {there}"
         if missing:
-            install = f"in a clone: pip install '.[{extra}]'{_rocm(extra)}"
+            install = f"in a clone: pip install '.[{extra}]'{ON_ROCM if extra == 'cuda' else ''}"
             yield f"[{extra}] not installed: {', '.join(missing)}; {install}"
     yield from (f"import {name}: {result}" for name, result in found["imports"].items())
-    yield (
-        "driver: "
-        + (
-            ", ".join(
-                f"{name} {found['build'][name]}"
-                for name in ("driver", "cuda", "rocm")
-                if name in found["build"]
-            )
-            or "none"
-        )
-    )
-    if "multicast" in found["build"]:
-        yield f"collectives: {_collectives(found['build'])}"
+    build = found["build"]
+    drivers = [f"{name} {build[name]}" for name in ("driver", "cuda", "rocm") if name in build]
+    yield f"driver: {', '.join(drivers) or 'none'}"
+    if "multicast" in build:
+        yield f"collectives: {_collectives(build)}"
     gpus = found["gpus"]
     yield f"GPUs: {', '.join(gpus['names']) or 'none'}" + (
         f"; {gpus['peer_pairs']} of {gpus['pairs']} pairs reach each other" * bool(gpus["pairs"])
     )
     yield from (f"ROCm: {problem}" for problem in found["rocm"])
-    yield (
-        f"target: {found['target']}"
-        if found["target"]
-        else f"target: none ({found['why_no_target']})"
-    )
+    none = f"none ({found['why_no_target']})"
+    yield f"target: {found['target'] or none}"
     if found["target"]:
         usual = f"{found['constants']}; `tftune calibrate` measures this machine (docs/machines.md)"
         yield f"constants: {found['chip_file'] or usual}"
@@ -304,24 +267,13 @@ def _collectives(build: Mapping[str, str]) -> str:
     return f"{library}, NVLink multicast {build['multicast']}, {variables}"
 
 
-def _rocm(extra: str) -> str:
-    return (
-        " (on ROCm, torch and its Triton come from ROCm and Iris from its repository)"
-        if extra == "cuda"
-        else ""
-    )
-
-
 def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
     if not artifacts:
         yield "artifacts: none is shipped; `tftune export` writes one"
     verdicts: dict[str, list[dict[str, Any]]] = {}
     for artifact in artifacts:
-        verdict = (
-            "applies here"
-            if artifact["applies"]
-            else f"does not apply here: {'; '.join(artifact['why_not'])}"
-        )
+        why_not = f"does not apply here: {'; '.join(artifact['why_not'])}"
+        verdict = "applies here" if artifact["applies"] else why_not
         verdicts.setdefault(verdict, []).append(artifact)
     for verdict, alike in verdicts.items():
         yield f"artifact {', '.join(artifact['file'] for artifact in alike)}: {verdict}"

@@ -6,9 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import tftune
-from tftune.loading import Paths, selector_of
+from tftune.agreement import asked, exchanged, first_difference
+from tftune.loading import Paths
 from tftune.models.compatibility import log_once
 from tftune.models.selector import Selector
+
+NOTHING = "nothing new"
+"""What a rank states that was given no artifact."""
 
 
 def swap(
@@ -39,52 +43,16 @@ def swap(
     (False, True)
     >>> dist.destroy_process_group()
     """
-    try:
-        import torch.distributed as dist
-    except ImportError as error:
-        raise ImportError(
-            f"tftune.swap needs torch.distributed ({error}); `tftune doctor` says what to install"
-        ) from error
 
-    from tftune.kernels.comm.workspace import check_group
+    def ask(ranks: int) -> Selector | str:
+        named = path, url, target, allow_modelled
+        return asked("tftune.swap", selector, *named, ranks, otherwise=NOTHING)
 
-    check_group(group)
-    ranks = dist.get_world_size(group)
-    new = _asked(selector, path, url, target, allow_modelled, ranks)
-    statements: list[dict[str, Any]] = [{} for _ in range(ranks)]
-    dist.all_gather_object(statements, tftune._statement(new, "ok"), group=group)
-    reason = tftune.first_difference(statements)
+    new, statements = exchanged("tftune.swap", group, ask, "ok")
+    reason = first_difference(statements)
     if reason is None and isinstance(new, Selector):
         tftune.use(new)
         return True
     if any(statement.get("artifacts") != NOTHING for statement in statements):
         log_once(f"tftune.swap: {reason}: every rank keeps what it selects by")
     return False
-
-
-NOTHING = "nothing new"
-"""What a rank states that was given no artifact."""
-
-
-def _asked(
-    selector: Selector | None,
-    path: Paths | None,
-    url: str | None,
-    target: str | None,
-    allow_modelled: bool,
-    ranks: int | None = None,
-) -> Selector | str:
-    """The new selector, or why there is none. Never raises: a rank that failed here would leave the
-    others waiting."""
-    try:
-        if selector is not None:
-            if (path, url, target) != (None, None, None):
-                raise ValueError("tftune.swap takes a selector, or a path, url or target, alone")
-            if not isinstance(selector, Selector):
-                raise TypeError(f"{selector!r:.80} is no selector; give what tftune.load returns")
-            return selector
-        if (path, url, target) == (None, None, None):
-            return NOTHING
-        return tftune._warned(selector_of(path, target, allow_modelled, url=url, ranks=ranks))
-    except Exception as error:  # whatever it is, the other ranks wait for this statement
-        return f"not loaded: {error}"

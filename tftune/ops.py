@@ -5,6 +5,20 @@ operator, `tftune::all_gather_gemm` and the like, which a graph holds as it hold
 where an operand needs a gradient (`tftune.gradients`): without one, call under `torch.no_grad`.
 Attention has no backward, and refuses an operand that needs a gradient. Where no rank has a row or
 a sequence, the result is empty and nothing runs.
+
+Every operation takes its operands as its host does, and runs the config that `select_kernel` names.
+`mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the
+stream, since the call that warms up before a capture must prepare what the capture runs. The first
+call of a shape compiles and allocates. All shapes share the workspace's buffers, which take a few
+times the memory of the largest one. A captured graph is valid as long as the workspace lives. Under
+torch.compile, and where a gradient is needed, the result is copied to `out`, where there is one.
+
+Call `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Every rank
+gives the same sizes: with TFTUNE_CHECK=1 each call compares them, at the cost of a synchronisation,
+and refuses ranks that differ. The examples below begin with these lines, run once::
+
+    tftune.bind(dist.group.WORLD)
+    workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
 """
 
 from __future__ import annotations
@@ -12,28 +26,16 @@ from __future__ import annotations
 import torch
 
 import tftune
-from tftune import casts, gradients
-from tftune.gathered import (
-    all_gather_gemm_with_gathered as all_gather_gemm_with_gathered,
-)
+from tftune import casts, gradients, operators
+from tftune.gathered import all_gather_gemm_with_gathered as all_gather_gemm_with_gathered
 from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_reduce.host import checked_eps
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.flash_decode.lengths import Facts
 from tftune.operator import differentiated
-from tftune.operators import (
-    ALL_GATHER_GEMM,
-    ALL_REDUCE,
-    FLASH_DECODE,
-    FLASH_PREFILL,
-    GEMM_ALL_REDUCE,
-    GEMM_REDUCE_SCATTER,
-    MERGE_ATTENTION,
-    layout_of,
-)  # fmt: skip
 
 
-@ALL_GATHER_GEMM.declared
+@operators.ALL_GATHER_GEMM.declared
 def all_gather_gemm(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -45,51 +47,38 @@ def all_gather_gemm(
     keep_gathered: bool = False,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """C[M,N] = all_gather(A) @ B by the config that `select_kernel` names for this shape; operands
-    as in the operation's host.
+    """C[M,N] = all_gather(A) @ B.
 
     `shard` is "m" where each rank has tokens, rows of A, and "k" where it has columns of A.
     `b_layout` is "nk" for the weight of `nn.Linear`, [N, K], and "kn" for [K, N]. Where they are
     left out, the sizes of A and B tell; where several fit, as with a square B, they must be given.
 
-    With shard="m" every rank gives as many rows of A as the others, M / world. Where tokens do not
-    divide, pad each rank's rows up to the same number, with anything finite, and leave out the rows
-    of C that come of padding: those of rank r begin at r * M / world.
+    With shard="m" every rank gives M / world rows of A. Where tokens do not divide, pad each rank's
+    rows up to the same number, with anything finite, and leave out the rows of C that come of
+    padding: those of rank r begin at r * M / world. An `a` of `workspace.empty` is a layout of its
+    own, whose peers may read it where it lies.
 
-    `mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off
-    the stream, since the call that warms up before a capture must prepare what the capture runs.
-    All shapes share the workspace's buffers, which take a few times the memory of the largest one,
-    however many there are. A captured graph is valid as long as the workspace lives.
-    An `a` of `workspace.empty` is a layout of its own, whose peers may read it where it lies.
-    Every rank gives the same sizes. Comparing them would take a synchronisation, so that no call
-    does; with TFTUNE_CHECK=1 each does, and ranks that differ are refused.
-    The first call of a shape compiles and allocates. Call `tftune.bind(group)` once before, so that
-    all ranks have agreed on what they select. Under torch.compile, and where a gradient is needed,
-    the result is copied to `out`, where there is one. Raises ValueError where operands do not fit.
-
-    The gradient of B needs the gathered A. By default it is gathered once more then, and nothing
-    but A is kept. With `keep_gathered` it is kept, world times the bytes of A, and C comes from
-    BSP, which has it: one exchange less. The gradient of A is a `gemm_reduce_scatter` in the same
-    workspace.
+    The gradient of B needs the gathered A, which by default is gathered once more. With
+    `keep_gathered` it is kept, world times the bytes of A, and C comes from BSP, which has it: one
+    exchange less. The gradient of A is a `gemm_reduce_scatter` in the same workspace. `mode` and
+    `out`: see `tftune.ops`. Raises ValueError where operands do not fit.
 
     A column-parallel layer: this rank's tokens, and its rows of the weight [N of all ranks, K]::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         tokens = torch.randn(8, 64, dtype=torch.bfloat16, device=workspace.device)
         weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
         y = tftune.ops.all_gather_gemm(tokens, weight, workspace, shard="m", b_layout="nk")
         assert y.shape == (8 * workspace.world, 48)
     """
-    shard, b_layout = layout_of(a, b, workspace, shard, b_layout)
+    shard, b_layout = operators.layout_of(a, b, workspace, shard, b_layout)
     if keep_gathered and differentiated(b):
         words = workspace.handle, shard, b_layout, mode
         c: torch.Tensor = traced_all_gather_gemm_with_gathered(a, b, *words)[0]
         return c if out is None else out.copy_(c)
-    return ALL_GATHER_GEMM.call((a, b), workspace, (shard, b_layout), mode, out)
+    return operators.ALL_GATHER_GEMM.call((a, b), workspace, (shard, b_layout), mode, out)
 
 
-@FLASH_DECODE.declared
+@operators.FLASH_DECODE.declared
 def flash_decode(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -103,24 +92,19 @@ def flash_decode(
     facts: Facts | None = None,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Attention of one token of each sequence over all ranks' parts of its cache, by the config
-    that `select_kernel` names for this shape.
+    """Attention of one token of each sequence over all ranks' parts of its cache.
 
     q: [batch, q_heads, head_dim], the same on every rank; k and v: this rank's cache, [batch,
     kv_len, kv_heads, head_dim] or, with `table`, pages; lengths: int32 [batch], tokens of each
     sequence here, 0 to kv_len. fp16 or bf16. output "all": [batch, q_heads, head_dim] on every
-    rank; "heads": this rank's heads. `mode`, the first call, `tftune.bind` and torch.compile as
-    above. `facts`: what the host knows of this rank's lengths; the config follows them, in plans of
-    its own (under torch.compile there is one plan, and they are refused). Raises ValueError where
-    operands do not fit.
-
-    Lengths are in device memory. The first call of a shape outside a capture checks them, and every
-    call with TFTUNE_CHECK=1. Unchecked lengths above kv_len act as kv_len, negative ones as 0.
+    rank; "heads": this rank's heads. `facts`: what the host knows of this rank's lengths; the
+    config follows them, in plans of its own (under torch.compile there is one plan, and they are
+    refused). Lengths are in device memory. The first call of a shape outside a capture checks them,
+    and every call with TFTUNE_CHECK=1. Unchecked lengths above kv_len act as kv_len, negative ones
+    as 0. Raises ValueError where operands do not fit.
 
     One token of 2 sequences, 8 query heads on 2, 16 cached tokens of each on this rank::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         options = {"dtype": torch.float16, "device": workspace.device}
         q = torch.ones(2, 8, 64, **options)
         k, v = torch.randn(2, 2, 16, 2, 64, **options)
@@ -132,12 +116,12 @@ def flash_decode(
     if facts is not None and q.shape[0]:
         if torch.compiler.is_compiling():
             raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
-        shape = FLASH_DECODE.host.shape_of(*operands, workspace, output)
+        shape = operators.FLASH_DECODE.host.shape_of(*operands, workspace, output)
         config = tftune.select_kernel(shape, mode, facts).config
-    return FLASH_DECODE.call(operands, workspace, (output,), mode, out, config=config)
+    return operators.FLASH_DECODE.call(operands, workspace, (output,), mode, out, config=config)
 
 
-@FLASH_PREFILL.declared
+@operators.FLASH_PREFILL.declared
 def flash_prefill(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -148,29 +132,25 @@ def flash_prefill(
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Attention of all tokens of each sequence, on this GPU's heads alone, by the config that
-    `select_kernel` names for this shape.
+    """Attention of all tokens of each sequence, on this GPU's heads alone.
 
     q: [batch, seq_len, q_heads, head_dim]; k and v: [batch, seq_len, kv_heads, head_dim]; fp16 or
     bf16. causal "yes": a token attends to itself and to those before it. Any workspace will do:
-    nothing is exchanged. `mode`, the first call, `tftune.bind` and torch.compile as in
-    `all_gather_gemm`. torch's attention has no argument for its output: where it is selected, `out`
-    costs a copy. Raises ValueError where operands do not fit.
+    nothing is exchanged. torch's attention has no argument for its output: where it is selected,
+    `out` costs a copy. Raises ValueError where operands do not fit.
 
     2 sequences of 16 tokens, 8 query heads on 2 of this rank::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         options = {"dtype": torch.float16, "device": workspace.device}
         q = torch.randn(2, 16, 8, 64, **options)
         k, v = torch.randn(2, 2, 16, 2, 64, **options)
         out = tftune.ops.flash_prefill(q, k, v, workspace)
         assert out.shape == q.shape
     """
-    return FLASH_PREFILL.call((q, k, v), workspace, (causal,), mode, out)
+    return operators.FLASH_PREFILL.call((q, k, v), workspace, (causal,), mode, out)
 
 
-@ALL_REDUCE.declared
+@operators.ALL_REDUCE.declared
 def all_reduce(
     x: torch.Tensor,
     workspace: Workspace,
@@ -182,26 +162,21 @@ def all_reduce(
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The sum of x over ranks, [m, n]; with residual and weight, the normalised rows and the new
-    residual, [2, m, n], by the config that `select_kernel` names for this shape. eps: of RMSNorm,
-    1e-6 where it is None.
-
-    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
-    in `all_gather_gemm`. Raises ValueError where operands do not fit.
+    residual, [2, m, n]. eps: of RMSNorm, 1e-6 where it is None. Raises ValueError where operands do
+    not fit.
 
     Where a layer ends::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         x = torch.randn(3, 64, dtype=torch.bfloat16, device=workspace.device)
         weight = torch.ones(64, dtype=torch.bfloat16, device=workspace.device)
         hidden, residual = tftune.ops.all_reduce(x, workspace, residual=x, weight=weight)
         assert hidden.shape == residual.shape == (3, 64)
     """
     numbers = () if eps is None else (checked_eps(eps),)
-    return ALL_REDUCE.call((x, residual, weight), workspace, (), mode, out, *numbers)
+    return operators.ALL_REDUCE.call((x, residual, weight), workspace, (), mode, out, *numbers)
 
 
-@GEMM_REDUCE_SCATTER.declared
+@operators.GEMM_REDUCE_SCATTER.declared
 def gemm_reduce_scatter(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -211,27 +186,21 @@ def gemm_reduce_scatter(
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """This rank's rows of the sum over ranks of a @ b, [M/world, N], by the config that
-    `select_kernel` names for this shape; operands as in the operation's host, and M a multiple of
-    the world: pad tokens up to the next one.
-
-    `mode`, the first call, `tftune.bind` and torch.compile as in `all_gather_gemm`. Raises
-    ValueError where operands do not fit.
+    """This rank's rows of the sum over ranks of a @ b, [M/world, N]. M is a multiple of
+    the world: pad tokens up to the next one. Raises ValueError where operands do not fit.
 
     A row-parallel layer: all tokens, this rank's columns of the input and of the weight [N, K]::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         world = workspace.world
         x = torch.randn(8 * world, 64, dtype=torch.bfloat16, device=workspace.device)
         weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
         y = tftune.ops.gemm_reduce_scatter(x, weight, workspace)
         assert y.shape == (8, 48)
     """
-    return GEMM_REDUCE_SCATTER.call((a, b), workspace, (b_layout,), mode, out)
+    return operators.GEMM_REDUCE_SCATTER.call((a, b), workspace, (b_layout,), mode, out)
 
 
-@GEMM_ALL_REDUCE.declared
+@operators.GEMM_ALL_REDUCE.declared
 def gemm_all_reduce(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -244,17 +213,15 @@ def gemm_all_reduce(
     """The sum over ranks of a @ b, [M, N], the same to the bit on every rank where a fused kernel
     is selected; all else as in `gemm_reduce_scatter`, for any M::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         x = torch.randn(3, 64, dtype=torch.bfloat16, device=workspace.device)
         weight = torch.randn(48, 64, dtype=torch.bfloat16, device=workspace.device)
         y = tftune.ops.gemm_all_reduce(x, weight, workspace)
         assert y.shape == (3, 48)
     """
-    return GEMM_ALL_REDUCE.call((a, b), workspace, (b_layout,), mode, out)
+    return operators.GEMM_ALL_REDUCE.call((a, b), workspace, (b_layout,), mode, out)
 
 
-@MERGE_ATTENTION.declared
+@operators.MERGE_ATTENTION.declared
 def merge_attention(
     o: torch.Tensor,
     lse: torch.Tensor,
@@ -265,23 +232,18 @@ def merge_attention(
     mode: str = "graph",
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The attention over all ranks' parts of a KV cache, from each rank's own, by the config that
-    `select_kernel` names for this shape: [batch, own heads, head_dim].
-
-    Operands as in the operation's host; `mode`, the first call, `tftune.bind` and torch.compile as
-    in `all_gather_gemm`. Two micro-batches in flight need a workspace each. Raises ValueError where
-    operands do not fit.
+    """The attention over all ranks' parts of a KV cache, from each rank's own: [batch, own heads,
+    head_dim]. Two micro-batches in flight need a workspace each. Raises ValueError where operands
+    do not fit.
 
     Behind an engine's own attention over this rank's tokens::
 
-        tftune.bind(dist.group.WORLD)
-        workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes=1 << 22)
         o = torch.randn(2, 8, 64, dtype=torch.bfloat16, device=workspace.device)
         lse = torch.randn(2, 8, device=workspace.device)
         merged = tftune.ops.merge_attention(o, lse, workspace)
         assert merged.shape == (2, 8 // workspace.world, 64)
     """
-    return MERGE_ATTENTION.call((o, lse), workspace, (output, base), mode, out)
+    return operators.MERGE_ATTENTION.call((o, lse), workspace, (output, base), mode, out)
 
 
 gradients.register()

@@ -40,9 +40,8 @@ class Leaf:
         if self.judged.learned < BASELINE:
             return f"{name}; check {self.judged.learned} of the {BASELINE} that make its baseline"
         change = self.us / self.judged.baseline_us - 1
-        said = (
-            f"{name}, {change:+.1%} to its baseline, whose checks vary by {self.judged.spread:.1%}"
-        )
+        spread = f"whose checks vary by {self.judged.spread:.1%}"
+        said = f"{name}, {change:+.1%} to its baseline, {spread}"
         return f"{said}: 5 % may take more than 10 checks" if self.judged.too_noisy else said
 
 

@@ -65,15 +65,8 @@ class Check:
         """The cells of a table."""
         sample, found = self.sample, self.outcome
         ratio = paired_speedup(found) if isinstance(found, Measurement) else None
-        promised = f"{sample.speedup_low:.2f}x"
-        return [
-            str(sample.shape),
-            sample.mode,
-            sample.config.variant,
-            promised,
-            ratio_text(ratio),
-            self.verdict,
-        ]
+        which = [str(sample.shape), sample.mode, sample.config.variant]
+        return [*which, f"{sample.speedup_low:.2f}x", ratio_text(ratio), self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
         found = self.outcome
@@ -129,16 +122,10 @@ def _samples(model: LayoutModel, chip: Chip) -> Iterator[Sample]:
         if known.interval is None or kernel != installed(model.op, config.variant):
             continue
         shape = _shape(model, known)
-        bsp = model.configs[
-            min(
-                (us, number)
-                for number, us in known.times_us
-                if model.configs[number].variant == "bsp"
-            )[1]
-        ]
-        yield Sample(
-            model.mode, shape, config, space.concrete(shape, bsp, chip) or bsp, known.interval[0]
-        )
+        times = [(us, n) for n, us in known.times_us if model.configs[n].variant == "bsp"]
+        bsp = model.configs[min(times)[1]]
+        form = space.concrete(shape, bsp, chip) or bsp
+        yield Sample(model.mode, shape, config, form, known.interval[0])
 
 
 def check(
@@ -154,15 +141,10 @@ def check(
         bench.ahead(sample.shape, [sample.config])
     for sample in picked:
         if clock() < until:
-            bsp = bench.measure(sample.shape, sample.bsp, sample.mode, None)
-            told(sample, sample.bsp, bsp)
-            failed = isinstance(bsp, Failure)
-            outcome = (
-                bsp
-                if failed
-                else bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
-            )
-            if not failed:
+            outcome = bench.measure(sample.shape, sample.bsp, sample.mode, None)
+            told(sample, sample.bsp, outcome)
+            if not isinstance(outcome, Failure):
+                outcome = bench.measure(sample.shape, sample.config, sample.mode, sample.bsp)
                 told(sample, sample.config, outcome)
             checks.append(Check(sample, outcome))
     return checks

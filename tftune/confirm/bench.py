@@ -78,13 +78,8 @@ class Here:
         import torch.distributed as dist
 
         group = workspace.group if workspace.group is not None else dist.group.WORLD
-        return Identity(
-            self.target,
-            self.build,
-            links(),
-            tuple(dist.get_process_group_ranks(group)),
-            _revisions(),
-        )
+        ranks = tuple(dist.get_process_group_ranks(group))
+        return Identity(self.target, self.build, links(), ranks, _revisions())
 
     @property
     def triton(self) -> str:
@@ -237,7 +232,7 @@ class InChildren:
         self._asked += 1  # on every rank alike; a shape may be asked about twice
         reply = self._folder.path / f"reply-{self._asked}"
         if self._supervisor is not None:
-            _post(reply, self._answer(self._supervisor, order))
+            replace_file(reply, pickle.dumps(self._answer(self._supervisor, order)))
         outcomes, stored, text = self._wait(reply, patience_s(order))
         if text:
             raise RuntimeError(text)
@@ -267,10 +262,6 @@ class InChildren:
         if self._supervisor is not None:
             self._supervisor.close()
         self._folder.remove()
-
-
-def _post(path: Path, value: object) -> None:
-    replace_file(path, pickle.dumps(value))
 
 
 def _refuse_daemon() -> None:

@@ -64,7 +64,8 @@ def _proposed(
 ) -> Iterator[Config]:
     yield from islice(_won_here(shape, mode, here), RELATED)
     yield from selector.shortlist(shape, mode, top)
-    yield from islice(_of_relatives(shape, mode, here), RELATED)
+    of_relatives = _proposals(shape.op, here.target)(shape, mode)
+    yield from islice(_fitted(shape, of_relatives, here), RELATED)
     yield from guesses.defaults(shape, mode, here.chip)
 
 
@@ -84,10 +85,6 @@ def _winners(op: str, folder: Path, chip: str) -> PastWinners:
         except (OSError, StoreError, ValueError):
             continue
     return PastWinners(found)
-
-
-def _of_relatives(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
-    return _fitted(shape, _proposals(shape.op, here.target)(shape, mode), here)
 
 
 @cache

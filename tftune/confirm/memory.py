@@ -139,13 +139,9 @@ class Memory:
     def keep(self, answers: Mapping[Place, Selection], payload_bytes: int = 0) -> None:
         """Add answers, on disk when this returns. One that is known already stays as it is. Raises
         StoreError where they cannot be written: then they must not be used under this lineage."""
-        self._write(
-            replace(
-                self._view,
-                answers={**answers, **self._view.answers},
-                payload_bytes=max(payload_bytes, self._view.payload_bytes),
-            )
-        )
+        known, most = {**answers, **self._view.answers}, self._view.payload_bytes
+        view = replace(self._view, answers=known, payload_bytes=max(payload_bytes, most))
+        self._write(view)
 
     def renew(self, answers: Mapping[Place, Selection] | None = None) -> None:
         """Begin another lineage, with these answers changed: what was compiled before is not used

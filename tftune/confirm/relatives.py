@@ -36,12 +36,9 @@ def artifacts(op: str, target: Target) -> list[Artifact]:
             readable.append(read_artifact(path))
         except ValueError:  # of another version: proposals are not needed
             continue
-    related = (
-        artifact
-        for artifact in readable
-        if artifact.target.chip.arch == target.chip.arch and not artifact.modelled
-    )
-    return sorted(related, key=lambda artifact: _remoteness(artifact.target, target))
+    related = (one for one in readable if one.target.chip.arch == target.chip.arch)
+    measured = (one for one in related if not one.modelled)
+    return sorted(measured, key=lambda artifact: _remoteness(artifact.target, target))
 
 
 def _remoteness(one: Target, other: Target) -> tuple[bool, float]:
@@ -66,19 +63,15 @@ def proposals(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]
         layouts = artifact.modes[mode].layouts if mode in artifact.modes else ()
         moved = {layout: other for layout in layouts if (other := _moved(shape, layout))}
         for layout, other in sorted(moved.items(), key=lambda item: distance(shape, item[1])):
-            fused = (
-                config
-                for config in answerer(artifact, mode, layout).shortlist(other)
-                if config.variant != "bsp"
-            )
+            shortlist = answerer(artifact, mode, layout).shortlist(other)
+            fused = (config for config in shortlist if config.variant != "bsp")
             if listed := list(islice(fused, NAMED)):
                 return listed
         return []
 
     def configs(shape: Shape, mode: str) -> list[Config]:
-        return list(
-            dict.fromkeys(config for artifact in found for config in named(artifact, shape, mode))
-        )
+        every = (config for artifact in found for config in named(artifact, shape, mode))
+        return list(dict.fromkeys(every))
 
     return configs
 

@@ -88,12 +88,19 @@ def warm_up(
         answers = tftune.warm_up(shapes, workspace, budget_s=0.1, rows="rows.jsonl")
         assert tftune.select_kernel(shapes[0]) == answers[shapes[0]]
     """
-    _refuse_capture(workspace)
+    import torch
+
+    on_gpu = workspace.device.type == "cuda"
+    if on_gpu and torch.cuda.is_current_stream_capturing():
+        what = "tftune.warm_up was called while a graph is captured"
+        raise ValueError(f"{what}; call it once before all captures")
     ranks = Ranks(workspace)
     check_kind("shapes", shapes, Iterable, "a sequence of shapes")
     where = None if rows is None else os.fspath(rows)
     options = top, mode, where, budget_s, deadline_s, sandbox, again
-    request = agreed(ranks, lambda: Request(_each_once(shapes), *options).check(workspace))
+    request = agreed(
+        ranks, lambda: Request(tuple(dict.fromkeys(shapes)), *options).check(workspace)
+    )
     selector = bound()
     here = ranks.together(lambda: Here.of(workspace, selector))[0]
     kept = open_memory(workspace, here) if where is None else View(Path(where), "")
@@ -104,7 +111,8 @@ def warm_up(
         remember(workspace, here, found, payload_bytes(*request.shapes), again)
     for shape in request.shapes:
         selector.confirm(shape, mode, answers[shape])
-    _give_memory_back(workspace)
+    if on_gpu:
+        torch.cuda.empty_cache()  # what was only timed had plans, graphs and operands
     tftune.use(copy(selector))  # another key: plans that tftune.ops made before are not found
     return {shape: answers[shape] for shape in request.shapes}
 
@@ -154,39 +162,14 @@ def _measured_here(
         ranks = Ranks(workspace)
         run, left_out = ranks.by_first(lambda: _begin(rows, here))
         scene = Scene(workspace, ranks, here, rows, run)
-        bench = InChildren(scene) if _is_sandboxed(request, here) else InPlace(scene)
+        in_children = here.arch not in PROVEN if request.sandbox is None else request.sandbox
+        bench = InChildren(scene) if in_children else InPlace(scene)
         try:
             Confirming(scene, request, selector, left_out, bench).fill(families(missing), answers)
             ranks.by_first(lambda: append(rows, [replace(run, ended=clocks())], ()))
         finally:
             bench.close()
     return {shape: answers[shape] for shape in request.shapes if shape not in known}
-
-
-def _is_sandboxed(request: Request, here: Here) -> bool:
-    if request.sandbox is None:
-        return here.arch not in PROVEN
-    return request.sandbox
-
-
-def _each_once(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
-    return tuple(dict.fromkeys(shapes))
-
-
-def _give_memory_back(workspace: Workspace) -> None:
-    """Free the memory of plans, graphs and operands that were only timed."""
-    import torch
-
-    if workspace.device.type == "cuda":
-        torch.cuda.empty_cache()
-
-
-def _refuse_capture(workspace: Workspace) -> None:
-    import torch
-
-    if workspace.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        what = "tftune.warm_up was called while a graph is captured"
-        raise ValueError(f"{what}; call it once before all captures")
 
 
 def _begin(rows: Path, here: Here) -> tuple[Run, Excluded]:

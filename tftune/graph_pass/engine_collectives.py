@@ -64,7 +64,7 @@ def functional(
         if why := _why_unread(node, op, entry, given, world):
             unread[node] = why
             continue
-        result = _picked(node, op, entry) if entry.written else None
+        result = _picks(node, op, entry)[0] if entry.written else None
         restores.append(_made_functional(node, entry, given[entry.x], result, group, world))
     try:
         yield unread
@@ -90,8 +90,8 @@ def _why_unread(
             return "it writes in place, and the graph does not say who reads that memory"
         if any(user.target is not operator.getitem for user in node.users):
             return "its results are not taken one by one"
-        if len(_picks(node, op, entry)) != 1:
-            return f"{len(_picks(node, op, entry))} nodes take its result, and one can wait for it"
+        if (count := len(_picks(node, op, entry))) != 1:
+            return f"{count} nodes take its result, and one can wait for it"
     x = given.get(entry.x)
     if not isinstance(x, Node) or not isinstance(x.meta.get("val"), torch.Tensor):
         return "the graph does not say what it exchanges"
@@ -114,12 +114,6 @@ def _index(op: Any, entry: Collective) -> int:
 
 def _picks(node: Node, op: Any, entry: Collective) -> list[Node]:
     return [user for user in node.users if user.args[1] == _index(op, entry)]
-
-
-def _picked(node: Node, op: Any, entry: Collective) -> Node:
-    """The one node that takes what was written."""
-    (picked,) = _picks(node, op, entry)
-    return picked
 
 
 def _made_functional(

@@ -67,11 +67,6 @@ def is_kernel(node: Node) -> bool:
     )
 
 
-def _origin(wait: Node) -> Node:
-    """What made the tensor that is waited for."""
-    return _through(wait.args[0])
-
-
 def _written(node: Node) -> Iterator[Node]:
     """The tensors that a collective changes in place."""
     if (op := operator_of(node)) is None or op is not node.target:
@@ -92,7 +87,7 @@ def flights(graph: Graph) -> dict[Node, list[Node]]:
     filled_by: dict[Node, Node] = {}
     for node in graph.nodes:
         if node.target is WAIT:
-            origin = _origin(node)
+            origin = _through(node.args[0])
             begun.setdefault(filled_by.get(origin, origin), []).append(node)
         elif is_collective(node) and _is_asynchronous(node):
             begun[node] = []
@@ -138,19 +133,26 @@ def _is_work(node: Node) -> bool:
     return bool(node.args[index] if index < len(node.args) else node.kwargs.get("async_op", True))
 
 
+def _in_flight(graph: Graph) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+    """Each node, and the collectives in flight before it, each with the waits that are to come. Who
+    lands some of them takes them out."""
+    begun = flights(graph)
+    flying: dict[Node, list[Node]] = {}
+    for node in list(graph.nodes):
+        yield node, flying
+        if node in begun:
+            flying[node] = list(begun[node])
+        elif node.target is WAIT:
+            for start in [start for start, waits in flying.items() if node in waits]:
+                flying[start].remove(node)
+                if not flying[start]:
+                    del flying[start]
+
+
 def why_blocked(graph: Graph, kernel: Node) -> str | None:
     """Why no kernel may run at this place, whatever waits come before it, or None. What one rank
     sends another may receive behind the kernel: to wait for it first would never end."""
-    begun, flying = flights(graph), {}
-    for node in graph.nodes:
-        if node is kernel:
-            break
-        if node in begun:
-            flying[node] = set(begun[node])
-        elif node.target is WAIT:
-            for waits in flying.values():
-                waits.discard(node)
-            flying = {start: w for start, w in flying.items() if w or not begun[start]}
+    flying = next(flying for node, flying in _in_flight(graph) if node is kernel)
     for start in flying:
         if _is_work(start):
             return f"{start.name} runs beside it, and nothing in the graph waits for its end"
@@ -164,22 +166,12 @@ def settle(graph: Graph, wait_for: Any) -> None:
     """Let no collective be in flight beside an operator of tftune: a kernel that waits for other
     ranks could hold the units which that collective needs there. Where one was begun before, its
     waits come first; `wait_for(start)` makes a new one where they cannot."""
-    begun = flights(graph)
-    flying: dict[Node, list[Node]] = {}
     passed: set[Node] = set()
-    for node in list(graph.nodes):
+    for node, flying in _in_flight(graph):
         if is_kernel(node):
             for start, waits in flying.items():
                 _land(node, start, waits, passed, wait_for)
             flying.clear()
-        if node in begun:
-            flying[node] = list(begun[node])
-        elif node.target is WAIT:
-            for start, waits in list(flying.items()):
-                if node in waits:
-                    waits.remove(node)
-                    if not waits:
-                        del flying[start]
         passed.add(node)
 
 

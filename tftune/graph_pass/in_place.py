@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 import tftune
 from tftune.confirm.bench import Here
 from tftune.confirm.memory import View
+from tftune.confirm.request import bound
 from tftune.confirm.warm_up import open_memory, remember
 from tftune.graph_pass.decide import Judge, Judgement, Place
 from tftune.graph_pass.rendezvous import everyone_comes
@@ -59,7 +60,8 @@ class Asking(Judge):
 
 
 class InPlace:
-    """Measures for one group, in one mode."""
+    """Measures for one group, in one mode. The lineage of its `view` is what compiled code depends
+    on, of all that was or will be measured here."""
 
     def __init__(self, place: Place, selector: Selector, mode: str, most_bytes: int | None) -> None:
         """Collective over the group: what its first rank remembers becomes every rank's answers."""
@@ -82,11 +84,6 @@ class InPlace:
         if not all(can_grow for _, can_grow in told):
             needed = max(needed, LEAST_BYTES)
         return make_workspace(self.place, needed) if needed else None
-
-    @property
-    def lineage(self) -> str:
-        """What compiled code depends on, of all that was or will be measured here."""
-        return self.view.lineage
 
     def remembered(self) -> set[tuple[str, tuple[Any, ...]]]:
         """Mode and key of every shape whose answer belongs to the lineage."""
@@ -122,10 +119,10 @@ class InPlace:
         try:
             if workspace is None or needed > workspace.generation_bytes:
                 workspace = make_workspace(self.place, needed)
-                remember(workspace, Here.of(workspace, _bound()), {}, needed)
+                remember(workspace, Here.of(workspace, bound()), {}, needed)
             if missing:
                 tftune.warm_up(missing, workspace, mode=self._mode, budget_s=BUDGET_S)
-                self.view = open_memory(workspace, Here.of(workspace, _bound()))
+                self.view = open_memory(workspace, Here.of(workspace, bound()))
         except (ValueError, RuntimeError) as error:  # said by every rank alike
             log_once(f"tftune.compile_pass measured nothing: {error}; BSP runs there")
         return workspace
@@ -176,12 +173,6 @@ _KEPT: list[Workspace] = []
 """Captured graphs write into the memory of a workspace, also after a larger one took its place."""
 ROOM = 4
 """Two generations, flags, and what Iris rounds them to."""
-
-
-def _bound() -> Selector:
-    if tftune._default is None:
-        raise ValueError("no selector is bound; call tftune.bind(group)")
-    return tftune._default
 
 
 def _share_of_memory(device: torch.device) -> int:

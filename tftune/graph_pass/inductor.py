@@ -26,13 +26,10 @@ from tftune.kernels.core.devices import Seen
 from tftune.kernels.core.shape import Shape, check_kind, check_word
 from tftune.models.compatibility import log_once
 
-TELLS = hasattr(custom_graph_pass, "CustomInferenceAwareGraphPass")
-"""Whether this torch tells a pass which graphs are of inference: 2.13 does, 2.11 does not."""
-_Base: Any = (
-    custom_graph_pass.CustomInferenceAwareGraphPass  # type: ignore[attr-defined,unused-ignore]
-    if TELLS
-    else custom_graph_pass.CustomGraphPass
+_Base: Any = getattr(
+    custom_graph_pass, "CustomInferenceAwareGraphPass", custom_graph_pass.CustomGraphPass
 )
+"""torch 2.13 tells a pass which graphs are of inference, 2.11 does not."""
 MAX_BYTES = 1 << 27
 """8,192 tokens of 8,192 elements in 16 bits."""
 _WORKSPACES: dict[str, Workspace] = {}
@@ -145,7 +142,7 @@ class CompilePass(_Base):  # type: ignore[misc]
             return "no selector"
         if self.in_place is None:
             return selector.identity()
-        return self.in_place.lineage, selector.identity(without=self.in_place.remembered())
+        return self.in_place.view.lineage, selector.identity(without=self.in_place.remembered())
 
     def _held(self) -> object:
         if self.in_place is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -92,8 +92,7 @@ def _checked(norm: Norm, place: int) -> Norm | str:
         return "its norm has no weight, or no epsilon that is known"
     if part is not None:
         return f"its norm counts {part} elements of a row of {value(norm.out).shape[-1]}"
-    unfit = _why_unfit(norm.weight, norm.out)
-    return unfit or Norm(norm.residual, norm.weight, norm.added, norm.out, eps, norm.at)
+    return _why_unfit(norm.weight, norm.out) or replace(norm, eps=eps)
 
 
 def _added_wide(total: Node, cast: Node) -> Norm | str:

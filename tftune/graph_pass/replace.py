@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -100,13 +99,15 @@ class Replacement:
 
     def _kept(self, collective: Node, reason: str, judgement: Judgement | None = None) -> None:
         """Leave a collective, and say why."""
-        target: Any = collective.target
-        op = OPERATORS.get(target) or str(operator_of(collective)).partition(".")[2]
-        decision = Decision(op, collective.name, self.kind, "", False, reason)
-        if judgement is not None:
-            times = judgement.expected_us, judgement.bsp_us
-            decision = replace(decision, operation=judgement.operation, shape=judgement.shape)
-            decision = replace(decision, expected_us=times[0], bsp_us=times[1])
+        if judgement is None:
+            target: Any = collective.target
+            op = OPERATORS.get(target) or str(operator_of(collective)).partition(".")[2]
+            judgement = Judgement(op, "", False, reason)
+        self._decided(collective.name, judgement, False, reason)
+
+    def _decided(self, name: str, judgement: Judgement, replaced: bool, reason: str) -> None:
+        op, times = judgement.operation, (judgement.expected_us, judgement.bsp_us)
+        decision = Decision(op, name, self.kind, judgement.shape, replaced, reason, *times)
         self.decisions.append(decision)
 
     def _replaced(
@@ -117,10 +118,7 @@ class Replacement:
         if why := matching.why_changed(*span):
             raise Unfit(why)
         reason = "; ".join(filter(None, (note, judgement.reason)))
-        times = judgement.expected_us, judgement.bsp_us
-        self.decisions.append(
-            Decision(judgement.operation, name, self.kind, judgement.shape, True, reason, *times)
-        )
+        self._decided(name, judgement, True, reason)
 
     def _why_not(self, wait: Node) -> str | None:
         """Why this workspace cannot do what a collective does, or None."""

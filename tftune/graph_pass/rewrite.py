@@ -161,12 +161,7 @@ class Editor:
         a = found.a
         with self.graph.inserting_before(wait):
             if found.lead != 1:
-                world = argument(argument(wait), 2)
-                apart = self.call(
-                    aten.reshape.default, a, [found.lead, world, -1, value(a).shape[1]]
-                )
-                turned = self.call(aten.permute.default, apart, [1, 0, 2, 3])
-                a = self.call(aten.reshape.default, turned, [-1, value(a).shape[1]])
+                a = self._turned(a, found.lead, argument(argument(wait), 2), value(a).shape[1])
             b = self._b(found.b)
             c = self.call(target, a, b, self.handle, found.b.layout, self.mode)
             self.put(wait, self.call(aten.reshape.default, c, sizes(value(wait).shape)))
@@ -214,11 +209,14 @@ class Editor:
     def _ordered(self, found: GatherGemm, c: Node, n: int) -> Node:
         """C with its rows in the order of the GEMM's A, and its bias."""
         if found.lead != 1:
-            world = argument(found.gather, 1)
-            apart = self.call(aten.reshape.default, c, [world, found.lead, -1, n])
-            turned = self.call(aten.permute.default, apart, [1, 0, 2, 3])
-            c = self.call(aten.reshape.default, turned, [-1, n])
+            c = self._turned(c, argument(found.gather, 1), found.lead, n)
         return c if found.bias is None else self.call(aten.add.Tensor, c, found.bias)
+
+    def _turned(self, node: Node, first: Size, second: Size, columns: Size) -> Node:
+        """Rows [first, second, rest] in the order [second, first, rest]."""
+        apart = self.call(aten.reshape.default, node, [first, second, -1, columns])
+        turned = self.call(aten.permute.default, apart, [1, 0, 2, 3])
+        return self.call(aten.reshape.default, turned, [-1, columns])
 
     def _constant(self, nodes: Sequence[Node], dim: int) -> Node:
         """Constants of the graph as one more, joined now."""
