@@ -15,7 +15,6 @@ percentile.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import platform
@@ -26,6 +25,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import launch
 
 import tftune
 from tftune.kernels.core.registry import operation
@@ -175,9 +176,7 @@ def result(samples: dict[str, list[float]], import_ms: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--artifact", type=Path, default=SHIPPED / "all_gather_gemm__h200x2.json")
     parser.add_argument("--calls", type=int, default=20_000)
     options = parser.parse_args(arguments)

@@ -12,7 +12,6 @@ the two databases in a folder, and the same command resumes from them.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -27,6 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn
 
+import launch
 from traces import (
     MARK,
     left,
@@ -316,9 +316,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, default=2)
     parser.add_argument(
         "--trials", type=int, default=100, help="about, of each search: fused configs in both modes"

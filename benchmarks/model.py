@@ -31,7 +31,6 @@ for BSP their sum.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,6 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import launch
 import sampler
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
@@ -244,9 +244,7 @@ def shown(figures: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default="h200x2")
     parser.add_argument("--mode", default="graph", choices=MODES)
     parser.add_argument(

@@ -12,11 +12,12 @@ that serves them, abstention included.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+
+import launch
 
 from tftune.db.committed import files_of, read_files
 from tftune.db.trial import Run, Trial
@@ -188,9 +189,7 @@ def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument(
         "rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target"
     )

@@ -26,9 +26,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import launch
 import rival_calls
 import speedup
-from node import NO_MULTICAST
 from rival_rows import OP, Outcome, Row, show, show_file
 
 import tftune
@@ -298,7 +298,7 @@ def default_fused(shape: Shape, mode: str) -> Config:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, writing each row as it comes, and show what was found."""
-    os.environ.update(NO_MULTICAST)  # the ranks inherit it
+    os.environ.update(launch.NO_MULTICAST)  # the ranks inherit it
     until = time.monotonic() + options.seconds
     target = Target.parse(f"h200x{options.world}") if options.emulated else machine.detect()
     known, words = operation(options.op), [options.shapes or SHAPES[options.op]]
@@ -341,9 +341,7 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=meanings
-    )
+    parser = launch.parser(__doc__, epilog=meanings)
     parser.add_argument("--db", type=Path, help="database with final rows of this machine")
     parser.add_argument("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
     parser.add_argument("--world", type=int, help="ranks of the shapes; default: all GPUs")

@@ -28,7 +28,6 @@ against us: the largest figure of lfbo, plain and search, the smallest of the ot
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,6 +40,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
 
+import launch
 import numpy as np
 import optuna
 
@@ -345,9 +345,7 @@ def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default="h200x4")
     parser.add_argument("--op", default="all_gather_gemm")
     parser.add_argument("--mode", default="graph", choices=MODES)

@@ -11,7 +11,6 @@ stored, and none twice.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import http.client
 import json
@@ -31,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import launch
 import sqlalchemy as sa
 
 from tftune.db.row_files import read_rows
@@ -318,7 +318,7 @@ def running(place: str, folder: Path) -> Iterator[tuple[Server, Database, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = launch.parser(__doc__)
     parser.add_argument("--db", help="default: SQLite in a temporary folder")
     parser.add_argument("--chunks", type=int, default=60, help=f"uploads of {CHUNK} rows")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each kind of request")

@@ -14,7 +14,6 @@ stable, too, and shows that the gate refuses that.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import launch
 from serve_load import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -174,7 +174,7 @@ def walked(walk: Walk) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = launch.parser(__doc__)
     parser.add_argument("--within", type=float, default=180.0, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, help="work there, and leave it")
     parser.add_argument("--here", action="store_true", help="take the tftune of this Python")

@@ -13,7 +13,6 @@ target's own.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import launch
 import limit
 
 from tftune.db.calibration_file import calibrated
@@ -225,9 +225,7 @@ def possible(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
     parser.add_argument(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import serve
-from supervise import supervise
+from launch import supervise
 
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Run, Trial
