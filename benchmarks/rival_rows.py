@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
-
-from limit import geomean
 
 from tftune.db.trial import Failure, Measurement, shape_of
 from tftune.kernels.core.shape import Shape
@@ -108,7 +106,7 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
         errors = [one.check_error or 0.0 for one in measured(rows, name).values()]
         times = ""
         if found:
-            times = f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
+            times = f"geomean={geometric_mean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
         yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
 
 
