@@ -106,7 +106,11 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
         errors = [one.check_error or 0.0 for one in measured(rows, name).values()]
         times = ""
         if found:
-            times = f"geomean={geometric_mean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
+            error, means = (
+                max(errors),
+                f"geomean={geometric_mean(found):.3f} least={min(found):.3f}",
+            )
+            times = f"{means} {error=:.2g} "
         yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
 
 
