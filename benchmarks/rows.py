@@ -177,9 +177,8 @@ def main() -> int:
         return 0
     target = find_target(options.on, options.target, None, options.db)
     model = Model(tuple(Layer(str(shape), (), shape, 1) for shape in shapes), ())
-    job = Shuffled(
-        model, (options.mode,), options.on, target, options.seconds, options.out, options.seed
-    )
+    job = Shuffled(model, (options.mode,), options.on, target, options.seconds, options.out,
+                   options.seed)  # fmt: skip
     progress = Progress(options.seconds)
     progress.start(None)
     began = time.monotonic()

@@ -104,22 +104,10 @@ class Row:
         return None if self.searched is None else self.searched / self.ratio
 
     def to_json(self) -> str:
-        interval = median_interval(self.ratios)
-        return json.dumps(
-            {
-                "phase": self.phase,
-                "shape": str(self.shape),
-                "config": self.config,
-                "source": self.source,
-                "us": self.us,
-                "bsp": self.bsp,
-                "ratio": round(self.ratio, 4),
-                "interval": [round(bound, 4) for bound in interval],
-                "error": self.error,
-                "searched": self.searched,
-                "regret": self.regret and round(self.regret, 4),
-            }
-        )
+        fields = vars(self) | {"shape": str(self.shape), "bsp": self.bsp}
+        fields["ratio"] = round(self.ratio, 4)
+        fields["interval"] = [round(bound, 4) for bound in median_interval(self.ratios)]
+        return json.dumps(fields | {"regret": self.regret and round(self.regret, 4)})
 
     def line(self) -> str:
         """A line of a Markdown table."""
