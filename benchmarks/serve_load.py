@@ -91,17 +91,25 @@ class Server:
             self.process = subprocess.Popen(
                 [self.python, *command], stderr=log, env=environment, cwd=self.log.parent
             )
-        while time.monotonic() - began < START_S and self.process.poll() is None:
-            with suppress(OSError, http.client.HTTPException):
-                if Client(self.port, "").ask("GET", "/healthz")[0] == 200:
-                    return time.monotonic() - began
-            time.sleep(0.05)
-        raise RuntimeError(f"the service did not start; see {self.log}")
+        if not answers(self.port, self.process):
+            raise RuntimeError(f"the service did not start; see {self.log}")
+        return time.monotonic() - began
 
     def end(self, how: int) -> None:
         assert self.process is not None
         self.process.send_signal(how)
         self.process.wait(60)
+
+
+def answers(port: int, process: subprocess.Popen[bytes]) -> bool:
+    """Waits until the service answers; false where its process ended or took too long."""
+    until = time.monotonic() + START_S
+    while time.monotonic() < until and process.poll() is None:
+        with suppress(OSError, http.client.HTTPException):
+            if Client(port, "").ask("GET", "/healthz")[0] == 200:
+                return True
+        time.sleep(0.05)
+    return False
 
 
 def free_port() -> int:

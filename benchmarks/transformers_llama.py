@@ -230,11 +230,7 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
     tells."""
     began = time.time()
     folder = Path(start.folder)
-    places = {
-        "TORCHINDUCTOR_CACHE_DIR": "torch",
-        "TRITON_HOME": "triton",
-        "TFTUNE_CACHE": "tftune",
-    }
+    places = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_HOME": "triton", "TFTUNE_CACHE": "tftune"}
     variables = {name: str(folder / place) for name, place in places.items()}
     variables |= launch.NO_MULTICAST | ({} if start.shipped else {"TFTUNE_ARTIFACTS": "none"})
     if start.cpu:

@@ -92,44 +92,40 @@ def test_the_best_known_is_the_newest_final_row_of_the_best_config(path: Path) -
     assert serve.best_known(None, [SHAPE]) == {}
 
 
-def test_two_tiny_shapes_before_and_after_a_warm_up(root: Path, tmp_path: Path) -> None:
+def emulated(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, serve.__file__, "--cpu", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+
+
+def test_two_tiny_shapes_before_and_after_a_warm_up(tmp_path: Path) -> None:
     out, rows = tmp_path / "out.jsonl", tmp_path / "rows.jsonl"
-    words = [
-        "--world", "2", "--cpu", "--warm-up", "--shapes", "m=8,n=48,k=64;m=24,n=40,k=72",
-        "--seconds", "110", "--out", out, "--rows", rows,
-    ]  # fmt: skip
-    command = [sys.executable, root / "benchmarks/serve.py", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    shapes = "m=8,n=48,k=64;m=24,n=40,k=72"
+    words = ["--world", "2", "--warm-up", "--shapes", shapes, "--seconds", "110"]
+    done = emulated(tmp_path, *words, "--out", out, "--rows", rows)
     assert done.returncode == 0, done.stderr
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert [line.split()[5:7] for line in results] == [
-        ["phase=before", "shapes=2"],
-        ["phase=after", "shapes=2"],
-    ]
+    phases = [" ".join(line.split()[5:7]) for line in results]
+    assert phases == ["phase=before shapes=2", "phase=after shapes=2"]
     assert "source=fallback:2" in results[0] and "source=measured:2" in results[1]
     written = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(each["phase"], each["error"]) for each in written] == [
-        ("before", 0.0), ("before", 0.0), ("after", 0.0), ("after", 0.0),
-    ]  # fmt: skip
+    assert [each["phase"] for each in written] == ["before", "before", "after", "after"]
+    assert all(each["error"] == 0.0 for each in written)
     assert {trial.stage for trial in read_rows(rows)[1]} == {"warm_up"}
 
 
-def test_no_shape_is_begun_when_the_time_is_nearly_over(root: Path, tmp_path: Path) -> None:
-    words = ["--world", "1", "--cpu", "--shapes", "m=8,n=48,k=64", "--until", "1"]
-    command = [sys.executable, root / "benchmarks/serve.py", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+def test_no_shape_is_begun_when_the_time_is_nearly_over(tmp_path: Path) -> None:
+    done = emulated(tmp_path, "--world", "1", "--shapes", "m=8,n=48,k=64", "--until", "1")
     assert done.returncode == 0, done.stderr
     assert "the time is nearly over after 0 shapes" in done.stdout
     assert "RESULT" not in done.stdout
 
 
-def test_a_wrong_shape_is_refused(root: Path) -> None:
+def test_a_wrong_shape_is_refused(tmp_path: Path) -> None:
     for words, sentence in (
         (["--shapes", "m=7,n=48,k=64"], "m=7 must be divisible by world=2"),
         ([], "one of the arguments --shapes --random is required"),
     ):
-        command = [sys.executable, root / "benchmarks/serve.py", "--cpu", *words]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = emulated(tmp_path, *words)
         assert done.returncode == 2 and sentence in done.stderr
 
 
