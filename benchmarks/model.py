@@ -35,6 +35,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -128,10 +129,7 @@ def overstated(rows: Times, model: Model) -> float:
 
 
 def scores(rows: Times, model: Model) -> dict[AllGatherGemm, Score]:
-    return {
-        shape: score(measured, lambda config, shape=shape: model(shape, config))
-        for shape, measured in rows.items()
-    }  # type: ignore[misc]
+    return {shape: score(measured, partial(model, shape)) for shape, measured in rows.items()}
 
 
 def result(found: Iterable[Score]) -> dict[str, float]:

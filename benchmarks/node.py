@@ -119,9 +119,8 @@ def works(worlds: Sequence[int], parts: Sequence[str]) -> list[Work]:
 def budget_s(left_s: float, works: Sequence[Work]) -> int:
     """Seconds for the first of these works: its share of what is left for all of them; none is left
     where it is below 1."""
-    return int(
-        (left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works)
-    )
+    shares = [part.share for _, part in works]
+    return int((left_s - RESERVE_S * len(works)) * shares[0] / sum(shares))
 
 
 def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
@@ -172,10 +171,8 @@ def measure(
         what, left = f"world {work[0]}, {work[1].meaning}", until - time.monotonic()
         budget = budget_s(left, todo[number:])
         if budget < 1:
-            problems.append(
-                f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} "
-                "searches"
-            )
+            left_s = f"{max(0.0, left):.0f} s were left for {len(todo) - number} searches"
+            problems.append(f"not begun: {what}; {left_s}")
         elif code := run(search(work, db, pool, budget), until):
             problems.append(f"ended with {code}: {what}")
     return problems
