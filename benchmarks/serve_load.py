@@ -190,12 +190,15 @@ def push_rows(port: int, token: str, given: Sequence[Chunk]) -> float:
 
     def work() -> None:
         client = Client(port, token)
-        with suppress(IndexError):  # of pop: all are taken
-            while True:
-                status, body = client.ask("POST", "/v1/rows", waiting.pop().body)
-                if status != 200:
-                    raise RuntimeError(body.decode())
-                stored.append(json.loads(body)["stored"])
+        while True:
+            try:
+                chunk = waiting.pop()
+            except IndexError:
+                return
+            status, body = client.ask("POST", "/v1/rows", chunk.body)
+            if status != 200:
+                raise RuntimeError(body.decode())
+            stored.append(json.loads(body)["stored"])
 
     began = time.monotonic()
     at_once([work] * CLIENTS)
