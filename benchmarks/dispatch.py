@@ -15,7 +15,6 @@ percentile.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import platform
@@ -26,6 +25,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import launch
 
 import tftune
 from tftune.kernels.core.registry import operation
@@ -55,20 +56,20 @@ def series(artifact: Path, calls: int) -> dict[str, list[float]]:
     """Samples of each kind of call, without those of an empty one; shapes within what the artifact
     answers."""
     found = read_artifact(artifact)
-    tftune.use(
-        Selector(found, allow_modelled=True, check_source=False)
-    )  # what is stale answers BSP, by a longer way
+    # What is stale answers BSP, by a longer way.
+    tftune.use(Selector(found, allow_modelled=True, check_source=False))
     model = measured_most(found)
     make, family, root = operation(found.op).shape, longest(model), model.root
     if root is None:
         raise SystemExit(f"{artifact} has no tree for mode graph; name another with --artifact")
-    never, others = (
-        shapes_of(model, each, calls + WARM) for each in (family, unmeasured(model, family))
-    )
-    sizes = list(
-        itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), calls + WARM)
-    )
-    fresh: Callable[[Any], object] = lambda size: tftune.select_kernel(make(**size))  # noqa: E731
+    count = calls + WARM
+    never = shapes_of(model, family, count)
+    others = shapes_of(model, unmeasured(model, family), count)
+    sizes = list(itertools.islice(itertools.cycle(never[:: max(1, len(never) // 512)]), count))
+
+    def fresh(size: dict[str, Any]) -> object:
+        return tftune.select_kernel(make(**size))
+
     first, other = timed(fresh, never), timed(fresh, others)
     samples = {
         "memo": timed(tftune.select_kernel, [make(**size) for size in sizes]),
@@ -88,9 +89,8 @@ Family = tuple[int, ...]
 def measured_most(artifact: Artifact) -> LayoutModel:
     """The layout in mode graph with most shapes, among those that answer for other families if any
     does."""
-    return max(
-        artifact.modes["graph"].layouts.values(), key=lambda model: (model.spans, len(model.known))
-    )
+    layouts = artifact.modes["graph"].layouts.values()
+    return max(layouts, key=lambda model: (model.spans, len(model.known)))
 
 
 def families(model: LayoutModel) -> list[Family]:
@@ -126,28 +126,19 @@ def shapes_of(model: LayoutModel, family: Family, count: int) -> list[dict[str, 
     seen = own or every_size
     fixed = shape.named(model.layout)
     fixed |= dict(zip(shape.coordinates(), family, strict=True))
-    step = math.lcm(
-        *(value for name, value in fixed.items() if name in ("world", "page_size") and value)
-    )
-    every = range(
-        -(-min(seen) // step) * step,
-        max(seen) + 1,
-        step * max(1, (max(seen) - min(seen)) // step // count),
-    )
+    step = math.lcm(*(fixed[name] for name in ("world", "page_size") if fixed.get(name)))
+    least, most = min(seen), max(seen)
+    apart = step * max(1, (most - least) // step // count)
+    every = range(-(-least // step) * step, most + 1, apart)
     return [fixed | {shape.SIZE: size} for size in every][:count]
 
 
 def cpu() -> str:
     """The model's name, where the system tells it."""
-    told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    return next(
-        (
-            line.partition(":")[2].strip()
-            for line in told.splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
 
 
 def import_ms(processes: int = 9) -> float:
@@ -175,22 +166,16 @@ def result(samples: dict[str, list[float]], import_ms: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--artifact", type=Path, default=SHIPPED / "all_gather_gemm__h200x2.json")
     parser.add_argument("--calls", type=int, default=20_000)
     options = parser.parse_args(arguments)
     samples = series(options.artifact, options.calls)
     for name, found in samples.items():
-        print(
-            f"{name:6} p50 {statistics.median(found):6.2f} us   p99 "
-            f"{percentile(found, 0.99):6.2f} us   {len(found)} calls"
-        )
-    print(
-        f"{cpu()}, Python {platform.python_version()}; "
-        f"{options.artifact.stat().st_size / 1e3:.0f} KB"
-    )
+        p50, p99 = statistics.median(found), percentile(found, 0.99)
+        print(f"{name:6} p50 {p50:6.2f} us   p99 {p99:6.2f} us   {len(found)} calls")
+    size = options.artifact.stat().st_size
+    print(f"{cpu()}, Python {platform.python_version()}; {size / 1e3:.0f} KB")
     print(result(samples, import_ms()))
 
 

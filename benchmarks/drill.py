@@ -12,7 +12,6 @@ the two databases in a folder, and the same command resumes from them.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -25,20 +24,17 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from traces import (
-    MARK,
-    left,
-    traces,
-)
+import launch
+from traces import MARK, left, traces
 
 from tftune.db.evidence import paired_speedup
 from tftune.db.target import Target, detect
 from tftune.db.trial import MODES, Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.chips import H200
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.faults import FAULTS, Drill, injected
@@ -64,16 +60,10 @@ class Scene:
     rounds: Rounds
 
     def bench(self, drill: Drill | None) -> NodeBench:
-        payload_bytes = operation(OP).module("host").payload_bytes(self.shape)
-        inject = drill.fault if drill else None
         return NodeBench(
-            self.target,
-            payload_bytes,
-            emulated=self.emulated,
-            deadlines=self.deadlines,
-            rounds=self.rounds,
-            inject=inject,
-        )
+            self.target, payload_bytes(self.shape), emulated=self.emulated,
+            deadlines=self.deadlines, rounds=self.rounds, inject=drill.fault if drill else None,
+        )  # fmt: skip
 
     def configs(self, pool: int) -> tuple[Config, ...]:
         """What a search with this pool tries."""
@@ -89,13 +79,8 @@ def node(world: int) -> Scene:
     target = detect()
     if world > target.gpus:
         raise ValueError(f"--world {world} is more than the {target.gpus} GPUs of {target.name}")
-    return Scene(
-        AllGatherGemm(64, 1024, 2048, world, shard="m"),
-        target,
-        False,
-        Deadlines(check=8.0),
-        Rounds(),
-    )
+    shape = AllGatherGemm(64, 1024, 2048, world, shard="m")
+    return Scene(shape, target, False, Deadlines(check=8.0), Rounds())
 
 
 def emulated(world: int) -> Scene:
@@ -103,13 +88,8 @@ def emulated(world: int) -> Scene:
     interpreted, one after another. No config is hopeless, since all are far slower than BSP here,
     and a stopped one has next to no interval."""
     target = Target.of(replace(H200, name="emulated", units=16), world)
-    return Scene(
-        AllGatherGemm(4 * world, 40, 256, world, shard="m"),
-        target,
-        True,
-        Deadlines(check=6.0),
-        Rounds(2, 4, 4, 0.0),
-    )
+    shape = AllGatherGemm(4 * world, 40, 256, world, shard="m")
+    return Scene(shape, target, True, Deadlines(check=6.0), Rounds(2, 4, 4, 0.0))
 
 
 FUSED = ("pull", "staged", "push")
@@ -130,9 +110,8 @@ def make_drill(shape: Shape, configs: Iterable[Config], share: float) -> Drill:
     for seed in range(10_000):
         drill = Drill(shares, seed)
         counts = Counter(fault for config in fused if (fault := drill.fault(shape, config)))
-        if counts.total() == wanted and all(
-            2 * len(FAULTS) * counts[name] >= wanted for name in FAULTS
-        ):
+        enough = all(2 * len(FAULTS) * counts[name] >= wanted for name in FAULTS)
+        if counts.total() == wanted and enough:
             return drill
     raise ValueError(
         f"a share of {share:g} of {len(fused)} configs cannot hold {len(FAULTS)} faults; give "
@@ -145,24 +124,18 @@ def search(
 ) -> tuple[list[Trial], NodeBench]:
     """The rows of the search stage once every config of the pool was tried in both modes, or the
     time was up; and the closed bench."""
-    from tftune.cli.console import (
-        Progress,
-        note,
-    )  # not at the top: ranks import this file again, and would wait for what they do not need
+    # Not at the top: ranks import this file again, and would wait for what they do not need.
+    from tftune.cli.console import Progress, note
     from tftune.db.store import Store
     from tftune.tuner.search.search import search as run
 
     how = f"with --inject {drill} --seed {drill.seed}" if drill else "without faults"
     note(f"{OP} on {scene.target.name}, {scene.shape}: a search {how}")
     with Store.open(db) as store, closing(scene.bench(drill)) as bench:
-        more: dict[str, Any] = dict(
-            effort="exhaustive",
-            sampler="exhaustive",
-            pool=pool,
-            budget_s=budget_s,
-            progress=Progress(budget_s),
-        )
-        run(OP, (scene.shape,), MODES, bench, store, **more)
+        run(
+            OP, (scene.shape,), MODES, bench, store, effort="exhaustive", sampler="exhaustive",
+            pool=pool, budget_s=budget_s, progress=Progress(budget_s),
+        )  # fmt: skip
         return store.trials(bench=bench.name, stage="search"), bench
 
 
@@ -203,24 +176,17 @@ def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Co
     result = Comparison(Counter(), Counter(), [], [], [], 0, 0)
     agreeing = near = 0
     for trial in (trial for trial in clean if isinstance(trial.outcome, Measurement)):
-        fault, outcome = (
-            drill.fault(trial.shape, trial.config),
-            found.get((trial.config, trial.mode)),
-        )
+        fault = drill.fault(trial.shape, trial.config)
+        outcome = found.get((trial.config, trial.mode))
+        failed, named = isinstance(outcome, Failure), f"{trial.config} in mode {trial.mode}"
         result.injected.update([fault] if fault else [])
         if outcome is None:
-            result.lost.append(f"{trial.config} in mode {trial.mode}")
+            result.lost.append(named)
         elif fault:
-            fits = (
-                isinstance(outcome, Failure)
-                and outcome.kind == FAULTS[fault].kind
-                and injected(outcome) == fault
-            )
+            fits = failed and outcome.kind == FAULTS[fault].kind and injected(outcome) == fault
             result.stored.update([fault] if fits else [])
-        elif isinstance(outcome, Failure):
-            result.failed.append(
-                f"{trial.config} in mode {trial.mode}: {outcome.kind}: {outcome.text}"
-            )
+        elif failed:
+            result.failed.append(f"{named}: {outcome.kind}: {outcome.text}")
         elif trial.config.variant != "bsp":
             faulty_speedup, clean_speedup = map(paired_speedup, (outcome, trial.outcome))
             assert faulty_speedup and clean_speedup
@@ -247,11 +213,7 @@ def agree(one: tuple[float, float, float], other: tuple[float, float, float]) ->
 
 
 def report(
-    scene: Scene,
-    trials: int,
-    found: Comparison,
-    recoveries_s: Sequence[float],
-    remains: Sequence[str],
+    scene: Scene, trials: int, found: Comparison, recoveries_s: Sequence[float], remains: list[str]
 ) -> Iterator[str]:
     """The table and the RESULT line."""
     yield "| fault | trials that ran into it | stored under its kind | kind |"
@@ -265,15 +227,10 @@ def report(
     )
     yield f"and {found.near} within the larger of {NEAR:.0%} and that"
     yield f"difference of the ratios: {median(gaps):.2%} median, {gaps[-1]:.2%} worst"
-    for what, names in (
-        ("lost", found.lost),
-        ("failed without a fault", found.failed),
-        ("left", remains),
-    ):
+    lists = {"lost": found.lost, "failed without a fault": found.failed, "left": remains}
+    for what, names in lists.items():
         yield "\n  ".join([f"{what}: {len(names)}", *names])
-    middle, worst = (
-        (median(recoveries_s), max(recoveries_s)) if recoveries_s else (float("nan"), float("nan"))
-    )
+    middle, worst = (of(recoveries_s or [float("nan")]) for of in (median, max))
     yield f"recoveries: {len(recoveries_s)}, {middle:.1f} s median, {worst:.1f} s worst"
     yield (
         f"RESULT drill target={scene.target.name} trials={trials} faults={found.injected.total()} "
@@ -289,9 +246,8 @@ def play(scene: Scene, pool: int, share: float, folder: Path, seconds: float) ->
     gpus, until = 0 if scene.emulated else scene.target.gpus, time.monotonic() + seconds - RESERVE_S
     before = traces(mark, os.getpid(), gpus)
     drill = make_drill(scene.shape, scene.configs(pool), share)
-    clean, _ = search(
-        scene, folder / "clean.db", pool, None, CLEAN_SHARE * (until - time.monotonic())
-    )
+    clean_s = CLEAN_SHARE * (until - time.monotonic())
+    clean, _ = search(scene, folder / "clean.db", pool, None, clean_s)
     faulty, bench = search(scene, folder / "drill.db", pool, drill, until - time.monotonic())
     found, remains = compare(clean, faulty, drill), left(mark, gpus, before)
     print("\n".join(report(scene, len(faulty), found, bench.recoveries_s, remains)))
@@ -316,27 +272,18 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, default=2)
-    parser.add_argument(
-        "--trials", type=int, default=100, help="about, of each search: fused configs in both modes"
-    )
-    parser.add_argument(
-        "--share", type=float, default=0.3, help="of the fused configs, to run into a fault"
-    )
-    parser.add_argument("--seconds", type=float, default=1200, help="for everything; then it stops")
-    parser.add_argument("--keep", type=Path, help="folder for clean.db and drill.db")
-    parser.add_argument(
-        "--emulated", action="store_true", help="ranks in host memory instead of GPUs"
-    )
+    add = parser.add_argument
+    add("--trials", type=int, default=100, help="about, of each search: fused configs, both modes")
+    add("--share", type=float, default=0.3, help="of the fused configs, to run into a fault")
+    add("--seconds", type=float, default=1200, help="for everything; then it stops")
+    add("--keep", type=Path, help="folder for clean.db and drill.db")
+    add("--emulated", action="store_true", help="ranks in host memory instead of GPUs")
     options = parser.parse_args(arguments)
     if options.seconds <= RESERVE_S:
-        parser.error(
-            f"--seconds {options.seconds:g} is too little: {RESERVE_S:g} s of it are for ending "
-            "and comparing"
-        )
+        little = f"--seconds {options.seconds:g} is too little"
+        parser.error(f"{little}: {RESERVE_S:g} s of it are for ending and comparing")
     try:
         scene = (emulated if options.emulated else node)(options.world)
     except ValueError as error:

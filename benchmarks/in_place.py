@@ -23,13 +23,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import cycle, islice
 from math import log
 from typing import Any
 
-from node import NO_MULTICAST
+import launch
 
 import tftune
+from tftune.db.target import detect
 from tftune.kernels.comm import emulated
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
@@ -73,12 +76,9 @@ def confirmed(workspace: tftune.Workspace, shapes: Sequence[Shape], mode: str) -
 
 def serve(shapes: Sequence[Shape], mode: str) -> None:
     """A process under torchrun: rank 0 prints what it found."""
-    import torch
     import torch.distributed as dist
 
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    launch.join()
     told = confirmed(tftune.Workspace.create(None, PAYLOAD_BYTES), shapes, mode)
     if dist.get_rank() == 0:
         print(json.dumps(told), flush=True)
@@ -89,28 +89,21 @@ def serve(shapes: Sequence[Shape], mode: str) -> None:
 def in_place(options: argparse.Namespace, shapes: Sequence[Shape]) -> Any:
     """The same from a new world of ranks with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"TFTUNE_CACHE": folder, "TFTUNE_ARTIFACTS": "none", **NO_MULTICAST}
+        os.environ |= {"TFTUNE_CACHE": folder, "TFTUNE_ARTIFACTS": "none", **launch.NO_MULTICAST}
         if options.cpu:
             return emulated.run(options.world, confirmed, shapes, options.mode)[0]
-        command = [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", str(options.world), __file__, *sys.argv[1:], "--rank"),
-        ]
-        limit_s = options.seconds
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, check=True, timeout=limit_s
-        )
-        return json.loads(done.stdout.splitlines()[-1])
+        command = launch.torchrun(options.world, __file__)
+        told = subprocess.check_output(command, text=True, timeout=options.seconds)
+        return json.loads(told.splitlines()[-1])
 
 
 def searched(
     options: argparse.Namespace, shapes: Iterable[Shape], seconds: float
 ) -> dict[str, Any]:
     """The gain of each shape that a search found within the time."""
-    gains: dict[str, Any] = {}
-    by_op: dict[str, list[Shape]] = {}
+    gains, by_op = dict[str, Any](), defaultdict[str, list[Shape]](list)
     for shape in shapes:
-        by_op.setdefault(shape.op, []).append(shape)
+        by_op[shape.op].append(shape)
     for op, listed in by_op.items():
         command = [
             *(sys.executable, "-m", "tftune", "search", op, "--shapes", ";".join(map(str, listed))),
@@ -118,13 +111,13 @@ def searched(
             *("--budget", f"{seconds / len(by_op):.0f}s"),
             *(("--on", "model", "--target", f"h200x{options.world}") if options.cpu else ()),
         ]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        gains |= {f"{op} {row['shape']}": row["speedup"] for row in json.loads(done.stdout)}
+        found = json.loads(subprocess.check_output(command, text=True))
+        gains |= {f"{op} {row['shape']}": row["speedup"] for row in found}
     return gains
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, default=2)
     parser.add_argument("--shapes", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
@@ -135,36 +128,27 @@ def main() -> None:
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     began, rng = time.monotonic(), random.Random(options.seed)
-    shapes = [
-        drawn(OPS[number % len(OPS)], options.world, rng, options.cpu)
-        for number in range(options.shapes)
-    ]
-    shapes = list(dict.fromkeys(shapes))
+    ops = islice(cycle(OPS), options.shapes)
+    shapes = list(dict.fromkeys(drawn(op, options.world, rng, options.cpu) for op in ops))
     if options.rank:
         return serve(shapes, options.mode)
     (first_s, second_s), gains = in_place(options, shapes)
     left_s = options.seconds - (time.monotonic() - began)
     best = searched(options, shapes, max(left_s, 1.0))
     print(f"seed {options.seed}: gain in place, and of the search")
-    both = [
-        (name, gain, max(best[name] or 1.0, 1.0)) for name, gain in gains.items() if name in best
-    ]
-    for name, gain, most in both:
+    both = {
+        name: (gain, max(best[name] or 1.0, 1.0)) for name, gain in gains.items() if name in best
+    }
+    for name, (gain, most) in both.items():
         print(f"  {gain:6.3f} {most:6.3f}  {name}")
-    won = sum(log(most) for *_, most in both)
-    share = sum(log(gain) for _, gain, _ in both) / won if won else 1.0
-    target = f"emulatedx{options.world}" if options.cpu else _target()
+    won = sum(log(most) for _, most in both.values())
+    share = sum(log(gain) for gain, _ in both.values()) / won if won else 1.0
+    target = f"emulatedx{options.world}" if options.cpu else detect().name
     print(
         f"RESULT in_place {target=!s} shapes={len(both)} {share=:.3f} "
         f"s_per_shape={second_s / len(shapes):.2f} compile_s={first_s - second_s:.1f} "
-        f"below={sum(gain < 0.99 for _, gain, _ in both)}"
+        f"below={sum(gain < 0.99 for gain, _ in both.values())}"
     )
-
-
-def _target() -> str:
-    from tftune.db.target import detect
-
-    return detect().name
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from statistics import geometric_mean
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.limit import Limit
@@ -41,35 +41,23 @@ def table(rows: Sequence[Share]) -> Iterator[str]:
     """Markdown: what each resource needs at least (computed), which one bounds, the winner
     (measured), and the share it reaches."""
     names = varying([row.shape for row in rows])
-    heads = (
-        *map(title, names),
-        "compute",
-        "memory",
-        "links",
-        "limit (computed)",
-        "bound by",
-        "winner (measured)",
-        "limit / winner",
-    )
+    parts = ("compute", "memory", "links", "limit (computed)", "bound by")
+    heads = (*map(title, names), *parts, "winner (measured)", "limit / winner")
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for row in rows:
         least = row.limit
-        parts = (
-            f"{least.compute:.1f} | {least.memory:.1f} | {least.links:.1f} | {least.us:.1f} | "
-            f"{least.bound}"
+        each = " | ".join(
+            f"{us:.1f}" for us in (least.compute, least.memory, least.links, least.us)
         )
-        yield f"| {sizes(row.shape, names)} | {parts} | {row.winner_us:.1f} | {row.reached:.2f} |"
+        winner = f"{least.bound} | {row.winner_us:.1f} | {row.reached:.2f}"
+        yield f"| {sizes(row.shape, names)} | {each} | {winner} |"
 
 
 def varying(shapes: Sequence[Shape]) -> list[str]:
     """The fields that tell these shapes apart, and the size that grows."""
-    values = [shape.to_dict() for shape in shapes]
-    return [
-        name
-        for name in values[0]
-        if name == shapes[0].SIZE or len({each[name] for each in values}) > 1
-    ]
+    values, size = [shape.to_dict() for shape in shapes], shapes[0].SIZE
+    return [n for n in values[0] if n == size or len({each[n] for each in values}) > 1]
 
 
 def title(name: str) -> str:
@@ -82,20 +70,11 @@ def sizes(shape: Shape, names: Sequence[str]) -> str:
     return " | ".join(str(values[name]) for name in names)
 
 
-def geomean(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
-
-
 def result(rows: Sequence[Share], **names: object) -> str:
     """The RESULT line: the geometric mean of the shares over each part, with its count of
     shapes."""
-    parts: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row.part):
-        parts.setdefault(row.part, []).append(row.reached)
     told = [f"{name}={value}" for name, value in names.items()]
-    told += [
-        f"{part}={geomean(found):.3f} shapes_{part}={len(found)}"
-        for part, found in parts.items()
-        if part
-    ]
+    for part in sorted({row.part for row in rows} - {""}):
+        found = [row.reached for row in rows if row.part == part]
+        told.append(f"{part}={geometric_mean(found):.3f} shapes_{part}={len(found)}")
     return " ".join(["RESULT limit", *told])

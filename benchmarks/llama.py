@@ -26,9 +26,9 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+import launch
 import torch
 import torch.distributed as dist
-from node import NO_MULTICAST
 
 import tftune
 
@@ -143,9 +143,7 @@ def job(given: argparse.Namespace, device: torch.device) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--size", nargs="+", choices=[*SIZES], default=["8b", "70b"])
     parser.add_argument("--prefill", type=int, nargs="*", default=[1024, 3000, 4096, 8192])
     parser.add_argument("--decode", type=int, nargs="*", default=[1, 8, 24, 64, 256])
@@ -154,18 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if "LOCAL_RANK" not in os.environ:
         parser.error("start it with torchrun --nproc-per-node GPUS benchmarks/llama.py")
-    os.environ.update(NO_MULTICAST)
+    os.environ.update(launch.NO_MULTICAST)
     faulthandler.dump_traceback_later(given.seconds, exit=True)
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    device = launch.join()
     with torch.no_grad():
         for text in job(given, device):
             print(text, flush=True) if dist.get_rank() == 0 else None
-    dist.barrier()
-    torch.cuda.synchronize()
-    sys.stdout.flush()
-    os._exit(0)  # destroying NCCL's communicators waits for ever on captured graphs that hold them
+    launch.leave()
 
 
 if __name__ == "__main__":

@@ -31,14 +31,15 @@ for BSP their sum.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+import launch
 import sampler
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
@@ -128,10 +129,7 @@ def overstated(rows: Times, model: Model) -> float:
 
 
 def scores(rows: Times, model: Model) -> dict[AllGatherGemm, Score]:
-    return {
-        shape: score(measured, lambda config, shape=shape: model(shape, config))
-        for shape, measured in rows.items()
-    }  # type: ignore[misc]
+    return {shape: score(measured, partial(model, shape)) for shape, measured in rows.items()}
 
 
 def result(found: Iterable[Score]) -> dict[str, float]:
@@ -147,11 +145,8 @@ def result(found: Iterable[Score]) -> dict[str, float]:
 def roofline(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
     """What a config must at least take: the longest of its parts, or for BSP their sum."""
     size = shape.element_bytes * (shape.k * (shape.m + shape.n) + shape.m * shape.n)
-    sent = (
-        shape.shard_bytes
-        * (shape.world - 1)
-        * (-(-shape.n // config["block_n"]) if config.variant == "pull" else 1)
-    )
+    times = -(-shape.n // config["block_n"]) if config.variant == "pull" else 1
+    sent = shape.shard_bytes * (shape.world - 1) * times
     gemm_us = max(shape.flops / chip.rates.matrix_flops_per_us, size / chip.rates.hbm_bytes_per_us)
     links_us = sent / chip.links.rate(shape.world)
     return gemm_us + links_us if config.variant == "bsp" else max(gemm_us, links_us)
@@ -194,14 +189,9 @@ def warm_over_cold(
     outcomes = sampler.run_all(spaces, ("warm", "plain"), seeds)
     lines, total = [], {"warm": 0.0, "plain": 0.0}
     for number, one in enumerate(spaces):
-        counts = {
-            arm: sampler.figure([tried.evaluations for tried in outcomes[number, arm]])
-            for arm in total
-        }
-        total = {arm: total[arm] + counts[arm] for arm in total}
-        lines.append(
-            f"| {one.shape} | {len(one.ratios)} | {counts['plain']:g} | {counts['warm']:g} |"
-        )
+        warm, plain = (median(t.evaluations for t in outcomes[number, arm]) for arm in total)
+        total = {"warm": total["warm"] + warm, "plain": total["plain"] + plain}
+        lines.append(f"| {one.shape} | {len(one.ratios)} | {plain:g} | {warm:g} |")
     return total["warm"] / total["plain"], lines
 
 
@@ -210,33 +200,23 @@ def by_shape(found: Mapping[AllGatherGemm, Score]) -> Iterator[str]:
     yield "|---" * 6 + "|"
     for shape, one in found.items():
         error, bias = median(map(abs, one.errors)), median(one.errors)
-        yield (
-            f"| {shape} | {len(one.errors)} | {error:.3f} | {bias:+.3f} | {one.spearman:.3f} | "
-            f"{one.regret:.3f} |"
-        )
+        rest = f"{one.spearman:.3f} | {one.regret:.3f}"
+        yield f"| {shape} | {len(one.errors)} | {error:.3f} | {bias:+.3f} | {rest} |"
 
 
 def taxes(rows: Times, mode: str, chip: Chip) -> Iterator[str]:
     """Modelled, for the best measured BSP and fused config of the paper's shapes."""
     yield "| M | config | measured us | modelled us | launch | wait | memory | work |"
     yield "|---" * 8 + "|"
-    paper = [
-        shape for shape in rows if (shape.n, shape.k) == (3584, 8192) and in_fitted_layout(shape)
-    ]
-    for shape, measured in (
-        (shape, rows[shape]) for shape in paper if shape.m in (1, 64, 1024, 8192)
-    ):
-        for fused in (False, True):
-            config = min(
-                (config for config in measured if (config.variant != "bsp") == fused),
-                key=measured.__getitem__,
-            )
+    for shape, measured in rows.items():
+        shown = (shape.n, shape.k) == (3584, 8192) and shape.m in (1, 64, 1024, 8192)
+        for fused in (False, True) if shown and in_fitted_layout(shape) else ():
+            kind = (config for config in measured if (config.variant != "bsp") == fused)
+            config = min(kind, key=measured.__getitem__)
             one = timeline(shape, config, mode, chip)
             parts = (one.us, one.launch_us, one.wait_us, one.memory_us, one.work_us)
-            yield (
-                f"| {shape.m} | {config.variant} | {measured[config]:.1f} | "
-                f"{' | '.join(f'{us:.1f}' for us in parts)} |"
-            )
+            times = " | ".join(f"{us:.1f}" for us in (measured[config], *parts))
+            yield f"| {shape.m} | {config.variant} | {times} |"
 
 
 def shown(figures: Mapping[str, float]) -> str:
@@ -244,26 +224,14 @@ def shown(figures: Mapping[str, float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default="h200x2")
     parser.add_argument("--mode", default="graph", choices=MODES)
-    parser.add_argument(
-        "--seeds", type=int, default=40, help="of the replayed searches; 0 leaves them out"
-    )
-    parser.add_argument(
-        "--least", type=int, default=380, help="configs that an exhausted space must have"
-    )
+    parser.add_argument("--seeds", type=int, default=40, help="of replayed searches; 0: none")
+    parser.add_argument("--least", type=int, default=380, help="configs of an exhausted space")
     parser.add_argument("--shapes", action="store_true", help="a line for each shape")
-    parser.add_argument(
-        "--chip", type=Path, help="the machine's constants, from `tftune calibrate`"
-    )
-    parser.add_argument(
-        "--fit",
-        action="store_true",
-        help="fit the constants again, print them, and score with them",
-    )
+    parser.add_argument("--chip", type=Path, help="this machine's, from `tftune calibrate`")
+    parser.add_argument("--fit", action="store_true", help="fit the constants again; score so")
     options = parser.parse_args()
     target, trials = Target.parse(options.target), read(options.target)
     if not any(trial.mode == options.mode for trial in trials):
@@ -271,10 +239,8 @@ def main() -> None:
             f"no row of the kernels as they are is committed for {options.target}, mode "
             f"{options.mode}; name another --target"
         )
-    rows, chip = (
-        times(trials, options.mode),
-        (calibrated(target, options.chip) if options.chip else target).chip,
-    )
+    rows = times(trials, options.mode)
+    chip = (calibrated(target, options.chip) if options.chip else target).chip
     print(f"{target}: {chip.assumptions}")
     inside = {shape: measured for shape, measured in rows.items() if in_fit(shape)}
     outside = {shape: measured for shape, measured in rows.items() if not in_fit(shape)}
@@ -283,11 +249,15 @@ def main() -> None:
         print("\n".join(f"{name} = {chip.known(name):.4g}" for name in FITTED))
     if not outside:
         parser.error(f"every row of {options.target}, mode {options.mode}, is of a fitted shape")
+
+    def modelled(shape: AllGatherGemm, config: Config) -> float:
+        return predict(shape, config, options.mode, chip)
+
     for name, part in (("fitted to", inside), ("held out", outside)):
         if not part:
             print(f"\n{name}: no row of {options.target}")
             continue
-        found = scores(part, lambda shape, config: predict(shape, config, options.mode, chip))
+        found = scores(part, modelled)
         print(
             f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, "
             f"{shown(result(found.values()))}"
@@ -296,17 +266,10 @@ def main() -> None:
             print("\n".join(by_shape(found)))
     large = [one for one in found.values() if len(one.errors) >= 4 * TOP]
     print(f"of those, {len(large)} shapes have {4 * TOP} configs or more: {shown(result(large))}")
-    print(
-        "roofline:",
-        shown(
-            result(scores(outside, lambda shape, config: roofline(shape, config, chip)).values())
-        ),
-    )
+    plain = scores(outside, lambda shape, config: roofline(shape, config, chip))
+    print("roofline:", shown(result(plain.values())))
     print("\n".join(["", *taxes(rows, options.mode, chip)]))
-    figures = result(found.values())
-    figures["overstated"] = overstated(
-        outside, lambda shape, config: predict(shape, config, options.mode, chip)
-    )
+    figures = result(found.values()) | {"overstated": overstated(outside, modelled)}
     if options.seeds:
         try:
             every = read(target.name, every=True)
@@ -315,11 +278,8 @@ def main() -> None:
             )
         except ValueError as error:
             parser.error(f"{error}; or leave the replayed searches out with --seeds 0")
-        print(
-            "\n".join(
-                ["", "| shape | configs | cold: evaluations | warm |", "|---|---|---|---|", *lines]
-            )
-        )
+        head = ["", "| shape | configs | cold: evaluations | warm |", "|---" * 4 + "|"]
+        print("\n".join([*head, *lines]))
     print(f"\nRESULT model {shown(figures)}")
 
 

@@ -12,7 +12,6 @@ still runs when all the time is over is stopped, as Ctrl-C stops it: what it mea
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import signal
@@ -24,10 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import launch
+
 TFTUNE = (sys.executable, "-m", "tftune")
-NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
-"""What every command here runs with: NCCL and torch without NVLink multicast, as the committed rows
-were measured."""
 RESERVE_S = 10
 """Kept free of every search's budget: its processes start and end, and BSP and the defaults of
 every shape are measured whatever the budget says."""
@@ -121,9 +119,8 @@ def works(worlds: Sequence[int], parts: Sequence[str]) -> list[Work]:
 def budget_s(left_s: float, works: Sequence[Work]) -> int:
     """Seconds for the first of these works: its share of what is left for all of them; none is left
     where it is below 1."""
-    return int(
-        (left_s - RESERVE_S * len(works)) * works[0][1].share / sum(part.share for _, part in works)
-    )
+    shares = [part.share for _, part in works]
+    return int((left_s - RESERVE_S * len(works)) * shares[0] / sum(shares))
 
 
 def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
@@ -138,7 +135,8 @@ def run(command: Sequence[str], until: float, out: IO[str] | None = None) -> int
     """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would
     stop it. `out`: a file for what it prints."""
     print(f"\n$ {shlex.join(command)}", flush=True)
-    process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | NO_MULTICAST)
+    environment = os.environ | launch.NO_MULTICAST
+    process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
     try:
         return process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -173,10 +171,8 @@ def measure(
         what, left = f"world {work[0]}, {work[1].meaning}", until - time.monotonic()
         budget = budget_s(left, todo[number:])
         if budget < 1:
-            problems.append(
-                f"not begun: {what}; {max(0.0, left):.0f} s were left for {len(todo) - number} "
-                "searches"
-            )
+            left_s = f"{max(0.0, left):.0f} s were left for {len(todo) - number} searches"
+            problems.append(f"not begun: {what}; {left_s}")
         elif code := run(search(work, db, pool, budget), until):
             problems.append(f"ended with {code}: {what}")
     return problems
@@ -185,78 +181,39 @@ def measure(
 def rivals(world: int, db: str, folder: str) -> list[str]:
     """The command line that measures the winners of one world beside other libraries; its rows go
     to a file of their own."""
-    script, rows = (
-        Path(__file__).with_name("rivals.py"),
-        Path(folder) / f"rivals-world-{world}.jsonl",
-    )
-    return [
-        sys.executable,
-        str(script),
-        "--db",
-        db,
-        "--out",
-        str(rows),
-        "--world",
-        str(world),
-        "--seconds",
-        str(RIVALS_S - RESERVE_S),
-    ]
+    script = Path(__file__).with_name("rivals.py")
+    rows = Path(folder) / f"rivals-world-{world}.jsonl"
+    asked = ["--world", str(world), "--seconds", str(RIVALS_S - RESERVE_S)]
+    return [sys.executable, str(script), "--db", db, "--out", str(rows), *asked]
 
 
 def show(todo: Sequence[Work], db: str, pool: int, seconds: float) -> None:
     """Print what would run, were each search to use its budget to the full."""
-    print("export", " ".join(f"{name}={value}" for name, value in NO_MULTICAST.items()))
+    print("export", " ".join(f"{name}={value}" for name, value in launch.NO_MULTICAST.items()))
     left = seconds
     for number, work in enumerate(todo):
         budget = budget_s(left, todo[number:])
         left -= budget + RESERVE_S
-        print(
-            f"\n# world {work[0]}, {work[1].meaning}\n{shlex.join(search(work, db, pool, budget))}"
-        )
+        print(f"\n# world {work[0]}, {work[1].meaning}")
+        print(shlex.join(search(work, db, pool, budget)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("db", help="database that the rows go to; made if it is not there")
-    parser.add_argument(
-        "--world",
-        type=int,
-        nargs="+",
-        default=[8],
-        help="ranks of each shape; several are measured one after another",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=1500, help="wall-clock time of all searches together"
-    )
-    parser.add_argument(
-        "--pool",
-        type=int,
-        default=120,
-        help="configs of each variant that a shape of `paper` may take, compiled ahead",
-    )
-    parser.add_argument(
-        "--parts",
-        nargs="+",
-        choices=PARTS,
-        default=DEFAULT_PARTS,
-        metavar="PART",
-        help=", ".join(PARTS),
-    )
-    parser.add_argument(
-        "--rivals",
-        metavar="FOLDER",
-        help="then measure winners beside other libraries, 120 s for each world",
-    )
-    parser.add_argument("--show", action="store_true", help="print the commands and run nothing")
+    parser = launch.parser(__doc__)
+    add = parser.add_argument
+    add("db", help="database that the rows go to; made if it is not there")
+    add("--world", type=int, nargs="+", default=[8], help="ranks of each shape; several in turn")
+    add("--seconds", type=float, default=1500, help="wall-clock time of all searches together")
+    add("--pool", type=int, default=120, help="configs of each variant that a shape of `paper` may "
+        "take, compiled ahead")  # fmt: skip
+    add("--parts", nargs="+", choices=PARTS, default=DEFAULT_PARTS, metavar="PART",
+        help=", ".join(PARTS))  # fmt: skip
+    add("--rivals", metavar="FOLDER", help="then measure winners beside other libraries, 120 s for "
+        "each world")  # fmt: skip
+    add("--show", action="store_true", help="print the commands and run nothing")
     options = parser.parse_args(arguments)
     todo = works(options.world, options.parts)
-    beside = (
-        [rivals(world, options.db, options.rivals) for world in options.world]
-        if options.rivals
-        else []
-    )
+    beside = [rivals(w, options.db, options.rivals) for w in options.world if options.rivals]
     seconds = options.seconds - RIVALS_S * len(beside)
     if options.show:
         show(todo, options.db, options.pool, seconds)
@@ -267,14 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     problems += [f"ended with {code}: {shlex.join(command)}" for command, code in ended if code]
     sound = run([*TFTUNE, "db", "check", "--db", options.db], time.monotonic() + STOP_S) == 0
     asked = len(todo) + len(beside)
-    print(
-        "\n".join(
-            [
-                *problems,
-                f"{asked - len(problems)} of {asked} runs ended well; the same command goes on",
-            ]
-        )
-    )
+    ended_well = f"{asked - len(problems)} of {asked} runs ended well; the same command goes on"
+    print(*problems, ended_well, sep="\n")
     return 0 if sound and not problems else 1
 
 

@@ -12,11 +12,12 @@ that serves them, abstention included.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+
+import launch
 
 from tftune.db.committed import files_of, read_files
 from tftune.db.trial import Run, Trial
@@ -36,10 +37,8 @@ RESULTS = {"any": "regret_any", "family": "regret"}
 
 def wanted(op: str, text: str) -> dict[str, str]:
     """The fields of `--layout`; raises ValueError for one that no layout has."""
-    known, pairs = (
-        operation(op).shape.LAYOUT,
-        [part.partition("=") for part in text.split(",") if part],
-    )
+    known = operation(op).shape.LAYOUT
+    pairs = [part.partition("=") for part in text.split(",") if part]
     if unknown := [name for name, equals, _ in pairs if name not in known or not equals]:
         raise ValueError(
             f"--layout names {unknown[0]!r}; write field=value, with fields of {', '.join(known)}"
@@ -57,10 +56,8 @@ def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
     }
     if not found:
         there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())
-        raise ValueError(
-            f"no layout has {','.join(f'{name}={value}' for name, value in fields.items())}; "
-            f"there are {there}"
-        )
+        asked = ",".join(f"{name}={value}" for name, value in fields.items())
+        raise ValueError(f"no layout has {asked}; there are {there}")
     return found
 
 
@@ -118,28 +115,18 @@ def missed(report: Evaluation) -> Iterator[str]:
     """A sentence for each bar that the selector does not reach, and for each rule that loses less
     and has no fewer times."""
     score = report.selector
-    bars = (
-        ("geomean", score.geomean_regret, GEOMEAN),
-        ("p95", score.p95_regret, P95),
-        ("worst", score.worst_regret, WORST),
-    )
-    yield from (
-        f"{name} {value:.3f} is above {bar:.2f}" for name, value, bar in bars if value > bar
-    )
+    bars = {"geomean": GEOMEAN, "p95": P95, "worst": WORST}
+    for name, bar in bars.items():
+        if (value := getattr(score, f"{name}_regret")) > bar:
+            yield f"{name} {value:.3f} is above {bar:.2f}"
     if score.oracle_gain_captured is not None and score.oracle_gain_captured < CAPTURED:
         yield f"captured {score.oracle_gain_captured:.3f} is below {CAPTURED:.2f}"
     if score.slower_than_bsp or score.unknown:
-        yield (
-            f"{score.slower_than_bsp} shapes are slower than BSP, and {score.unknown} have no time"
-        )
-    better = {
-        name: rule
-        for name, rule in report.rules.items()
-        if rule.geomean_regret < score.geomean_regret
-    }
-    yield from (
-        f"{name} does better" for name, rule in better.items() if rule.unknown <= score.unknown
-    )
+        slower = f"{score.slower_than_bsp} shapes are slower than BSP"
+        yield f"{slower}, and {score.unknown} have no time"
+    for name, rule in report.rules.items():
+        if rule.geomean_regret < score.geomean_regret and rule.unknown <= score.unknown:
+            yield f"{name} does better"
 
 
 def result(dataset: Dataset, split: str, report: Evaluation) -> str:
@@ -158,21 +145,19 @@ def result(dataset: Dataset, split: str, report: Evaluation) -> str:
 def judged(source: Source, fields: Mapping[str, str], each: Each = map) -> Iterator[str]:
     """The report of each mode that the rows have, and of each layout with enough shapes."""
     for mode in source.modes:
-        for title, part in layouts(
-            load(source.current, source.op, source.target, mode, source.bench), fields
-        ).items():
-            if reports := held_out(part, each):
-                yield f"\n**{source.op} on {source.target}, mode {mode}, {title}.**"
-                yield from ("\n" + "\n".join(table(report)) for report in reports.values())
-                yield "\n" + "\n".join(missed(reports["any"]))
-                yield from (
-                    result(part, split, reports[split]) for split in RESULTS if split in reports
-                )
-            else:
-                yield (
-                    f"\n{source.op} on {source.target}, mode {mode}, {title}: "
-                    f"{len(part.shapes)} shapes are too few to hold any out"
-                )
+        rows = load(source.current, source.op, source.target, mode, source.bench)
+        for title, part in layouts(rows, fields).items():
+            named = f"{source.op} on {source.target}, mode {mode}, {title}"
+            reports = held_out(part, each)
+            if not reports:
+                yield f"\n{named}: {len(part.shapes)} shapes are too few to hold any out"
+                continue
+            yield f"\n**{named}.**"
+            yield from ("\n" + "\n".join(table(report)) for report in reports.values())
+            yield "\n" + "\n".join(missed(reports["any"]))
+            yield from (
+                result(part, split, reports[split]) for split in RESULTS if split in reports
+            )
 
 
 def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
@@ -188,17 +173,12 @@ def rows_of(files: Iterable[Path]) -> tuple[list[Trial], list[Run]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target"
-    )
-    parser.add_argument("--target", default="h200x2")
-    parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
-    parser.add_argument(
-        "--layout", default="", help="only layouts with these values, as in dtype=bf16,shard=m"
-    )
+    parser = launch.parser(__doc__)
+    add = parser.add_argument
+    add("rows", nargs="*", type=Path, help="JSONL files; default: those committed for the target")
+    add("--target", default="h200x2")
+    add("--op", default="all_gather_gemm", choices=OPS)
+    add("--layout", default="", help="only layouts with these values, as in dtype=bf16,shard=m")
     options = parser.parse_args(arguments)
     try:
         fields = wanted(options.op, options.layout)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
+from statistics import geometric_mean
 
 import limit
 import speedup
@@ -87,18 +88,14 @@ def span(bounds: tuple[int, int]) -> str:
 
 def of_models(ops: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
     """A table of all shapes of operations, by their size."""
-    rows = [
-        [title(target), f"`{op}`", *gains(target, op, spans)]
-        for target in ENGINE_MACHINES
-        for op in ops
-    ]
-    return text([["machine", "operation", *map(span, spans)], *rows])
-
-
-def gains(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """A cell for each span."""
-    for some in in_spans(target, op, spans):
-        yield f"{limit.geomean(some):.2f}; {faster(some)} of {len(some)}" if some else "-"
+    rows = [["machine", "operation", *map(span, spans)]]
+    for target, op in product(ENGINE_MACHINES, ops):
+        gains = [
+            f"{geometric_mean(some):.2f}; {faster(some)} of {len(some)}" if some else "-"
+            for some in in_spans(target, op, spans)
+        ]
+        rows.append([title(target), f"`{op}`", *gains])
+    return text(rows)
 
 
 def in_spans(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[list[float]]:
@@ -110,11 +107,8 @@ def in_spans(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator
         for row in speedup.lines(trials, "graph", stage)
     }
     for first, last in spans:
-        yield [
-            gain_of(row)
-            for shape, row in found.items()
-            if first <= getattr(shape, shape.SIZE) <= last
-        ]
+        some = (row for s, row in found.items() if first <= getattr(s, s.SIZE) <= last)
+        yield list(map(gain_of, some))
 
 
 def faster(some: Sequence[float]) -> int:
@@ -127,7 +121,7 @@ def engine_results(target: str, op: str) -> Iterator[str]:
     for (first, last), some in zip(spans, in_spans(target, op, spans), strict=True):
         if some:
             size = f"{operation(op).shape.SIZE}={first}..{last}"
-            geomean, wins = limit.geomean(some), f"faster={faster(some)} of={len(some)}"
+            geomean, wins = geometric_mean(some), f"faster={faster(some)} of={len(some)}"
             yield f"RESULT speedup {op=!s} {target=!s} layout=engine {size} {geomean=:.3f} {wins}"
 
 
@@ -176,17 +170,11 @@ def engine_rows() -> Iterator[list[str]]:
             if 2 * len(found.keys() & set(ENGINE_TOKENS)) > len(ENGINE_TOKENS):
                 sizes = trials[0].shape.to_dict()
                 named = [f"{name}={sizes[name]}" for name in ("n", "k", "norm") if name in sizes]
-                yield [
-                    title(target),
-                    op,
-                    ", ".join(named),
-                    *(fastest(found.get(m)) for m in ENGINE_TOKENS),
-                ]
+                cells = (fastest(found[m]) if m in found else "-" for m in ENGINE_TOKENS)
+                yield [title(target), op, ", ".join(named), *cells]
 
 
-def fastest(row: speedup.Line | None) -> str:
-    if row is None:
-        return "-"
+def fastest(row: speedup.Line) -> str:
     return f"{gain_of(row):.2f} ({row.median_us(row.winner.config.variant):.1f})"
 
 
@@ -205,8 +193,8 @@ def cells(rows: Sequence[speedup.Line]) -> list[str]:
     """Geometric mean of BSP / winner, that of its lower bounds, and the shapes won."""
     if not rows:
         return ["-", "-"]
-    mean = limit.geomean([speedup.speedup(row.winner) for row in rows])
-    lower = limit.geomean([row.interval[0] for row in rows])
+    mean = geometric_mean(speedup.speedup(row.winner) for row in rows)
+    lower = geometric_mean(row.interval[0] for row in rows)
     return [f"{mean:.3f} ({lower:.3f})", f"{sum(row.fused_wins for row in rows)} of {len(rows)}"]
 
 
@@ -254,17 +242,19 @@ def layouts(trials: list[Trial], target: str) -> Iterator[list[str]]:
             yield row_of(target, f"{words}: M = {span}", modes)
 
 
-def paper(trials: list[Trial], target: str = speedup.TARGET) -> list[Trial]:
-    shapes = operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus)
+def of_set(trials: list[Trial], name: str) -> list[Trial]:
+    """Rows of a named set on the machine that is shown shape by shape."""
+    world = Target.parse(speedup.TARGET).gpus
+    shapes = set(operation(trials[0].op).shape_sets[name](world=world))
     return [trial for trial in trials if trial.shape in shapes]
 
 
 def details(trials: list[Trial]) -> Iterator[str]:
     """The `paper` set, fp16, A sharded along K, in both modes."""
     for mode, meaning in MODES.items():
-        rows = speedup.lines(paper(trials), mode)
+        rows = speedup.lines(of_set(trials, "paper"), mode)
         wins = sum(row.fused_wins for row in rows)
-        mean = limit.geomean([speedup.speedup(row.winner) for row in rows])
+        mean = geometric_mean(speedup.speedup(row.winner) for row in rows)
         yield (
             f"**{mode}** ({meaning}): a fused variant wins {wins} of {len(rows)} shapes; geometric "
             f"mean\nof BSP / winner {mean:.2f}."
@@ -274,19 +264,15 @@ def details(trials: list[Trial]) -> Iterator[str]:
 
 def limits(trials: list[Trial]) -> Iterator[str]:
     """Table lines of the same shapes, captured: the computed limit and the measured winner."""
-    chip = Target.parse(speedup.TARGET).chip
-    rows = speedup.lines(paper(trials), "graph")
-    times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
+    rows = speedup.lines(of_set(trials, "paper"), "graph")
     yield "The limit is computed, the winner is measured; graph, microseconds."
-    yield "\n".join(limit.table(limit.shares(times, chip)))
+    yield "\n".join(limit.table(shares(rows, speedup.TARGET)))
 
 
 def decodes(trials: list[Trial]) -> Iterator[str]:
     """The `llama3-70b` set, captured."""
-    shapes = operation("flash_decode").shape_sets["llama3-70b"](world=8)
-    chosen = [trial for trial in trials if trial.shape in shapes]
     yield "`llama3-70b`: 64 query heads on 8, fp16; `kv_len` is tokens on each rank; graph."
-    yield "\n".join(speedup.table(speedup.lines(chosen, "graph")))
+    yield "\n".join(speedup.table(speedup.lines(of_set(trials, "llama3-70b"), "graph")))
 
 
 def reduction(
@@ -332,7 +318,7 @@ def shared_sets(trials: list[Trial], target: str) -> Iterator[list[str]]:
             for part in dict.fromkeys(["", *(part for part, _ in parts)]) if rows else ():
                 some = [row for found, row in parts if part in ("", found)]
                 named = ", ".join([f"`{name}`", *options.values(), *([part] if part else [])])
-                share = limit.geomean([each.reached for each in shares(some, target)])
+                share = geometric_mean(each.reached for each in shares(some, target))
                 yield [title(target), named, str(len(some)), cells(some)[0], f"{share:.2f}"]
 
 

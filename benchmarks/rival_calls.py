@@ -100,9 +100,8 @@ class Torch(Rival):
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         self._symmetric.enable_symm_mem_for_group(self._group)
-        self._symmetric.get_symm_mem_workspace(
-            self._group, self._shape.shard_bytes
-        )  # it cannot grow while a graph is captured
+        # It cannot grow while a graph is captured.
+        self._symmetric.get_symm_mem_workspace(self._group, self._shape.shard_bytes)
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         import torch
@@ -198,15 +197,13 @@ def rivals_of(op: str) -> dict[str, type[Rival]]:
     known = {
         "all_gather_gemm": RIVALS,
         "gemm_reduce_scatter": {
-            "torch": reductions.TorchReduceScatter,
-            "iris": reductions.IrisReduceScatter,
+            "torch": reductions.TorchReduceScatter, "iris": reductions.IrisReduceScatter
         },
         "gemm_all_reduce": {"iris": reductions.IrisReduction},
         "all_reduce": {
-            "torch_one_shot": reductions.TorchAllReduce,
-            "torch_two_shot": reductions.TorchTwoShot,
+            "torch_one_shot": reductions.TorchAllReduce, "torch_two_shot": reductions.TorchTwoShot
         },
-    }
+    }  # fmt: skip
     if op not in known:
         raise ValueError(f"there are no rivals of {op}; there are of {', '.join(known)}")
     return known[op]
@@ -249,12 +246,7 @@ class RivalRank(worker.Rank):
         return super().verify(shape)
 
     def _stage(
-        self,
-        shape: Shape,
-        configs: Sequence[Config],
-        operands: Sequence[Any],
-        *,
-        into_c: bool,
+        self, shape: Shape, configs: Sequence[Config], operands: Sequence[Any], into_c: bool
     ) -> list[Rival]:
         plans = [self.workspace.plans[shape, config] for config in configs]
         rivals = [plan for plan in plans if isinstance(plan, Rival)]

@@ -31,10 +31,8 @@ class TorchReduceScatter(Rival):
         import torch.distributed as dist
         from torch.distributed import _symmetric_memory
 
-        self._call, self._symmetric = (
-            torch_operator("fused_matmul_reduce_scatter"),
-            _symmetric_memory,
-        )
+        self._call = torch_operator("fused_matmul_reduce_scatter")
+        self._symmetric = _symmetric_memory
         self._group = dist.group.WORLD.group_name
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:

@@ -7,13 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
-from limit import geomean
-
-from tftune.db.trial import Failure, Measurement
-from tftune.kernels.core.registry import operation
+from tftune.db.trial import Failure, Measurement, shape_of
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
@@ -35,65 +32,50 @@ class Row:
 
     def to_json(self) -> str:
         """One line, its keys and decimals those of the rows under db/trials."""
-        row = {
-            "op": self.shape.op,
-            "shape": str(self.shape),
-            "mode": self.mode,
-            "name": self.name,
-            "config": self.config and self.config.to_dict(),
-        }
-        if isinstance(self.outcome, Failure):
-            return json.dumps(row | {"failure": self.outcome.kind, "text": self.outcome.text})
-        us, bsp_us = (
-            [round(one, 2) for one in samples]
-            for samples in (self.outcome.samples_us, self.outcome.bsp_samples_us)
-        )
-        return json.dumps(
-            row | {"us": us, "bsp_us": bsp_us, "check_error": self.outcome.check_error}
-        )
+        found, config = self.outcome, self.config and self.config.to_dict()
+        row = {"op": self.shape.op, "shape": str(self.shape), "mode": self.mode, "name": self.name}
+        if isinstance(found, Failure):
+            told: dict[str, object] = {"failure": found.kind, "text": found.text}
+        else:
+            us, bsp_us = (
+                [round(one, 2) for one in us] for us in (found.samples_us, found.bsp_samples_us)
+            )
+            told = {"us": us, "bsp_us": bsp_us, "check_error": found.check_error}
+        return json.dumps(row | {"config": config} | told)
 
     @classmethod
     def from_json(cls, line: str) -> Row:
         row = json.loads(line)
-        failed = "failure" in row
-        measured = (tuple(row.get("us", ())), tuple(row.get("bsp_us", ())), row.get("check_error"))
-        outcome: Outcome = (
-            Failure(row["failure"], row["text"]) if failed else Measurement(*measured)
-        )
-        return cls(
-            operation(row.get("op", OP)).shape.parse(row["shape"]),
-            row["mode"],
-            row["name"],
-            row["config"] and Config.from_dict(row["config"]),
-            outcome,
-        )
+        if "failure" in row:
+            outcome: Outcome = Failure(row["failure"], row["text"])
+        else:
+            outcome = Measurement(tuple(row["us"]), tuple(row["bsp_us"]), row["check_error"])
+        shape, config = shape_of(row.get("op", OP), row["shape"]), row["config"]
+        config = config and Config.from_dict(config)
+        return cls(shape, row["mode"], row["name"], config, outcome)
 
     def __str__(self) -> str:
-        told = (
-            f"{self.outcome.median_us:.1f} us"
-            if isinstance(self.outcome, Measurement)
-            else f"{self.outcome.kind}: {self.outcome.text}"
-        )
+        found = self.outcome
+        failed = isinstance(found, Failure)
+        told = f"{found.kind}: {found.text}" if failed else f"{found.median_us:.1f} us"
         return f"{self.shape} {self.mode} {self.name}: {told}"
+
+
+def measured(rows: Sequence[Row], name: str) -> dict[Shape, Measurement]:
+    """What was measured of one candidate."""
+    return {
+        row.shape: row.outcome
+        for row in rows
+        if row.name == name and isinstance(row.outcome, Measurement)
+    }
 
 
 def ratios(rows: Sequence[Row], name: str) -> list[float]:
     """The time of `name` over tftune's, the median over their rounds, at each shape where both were
     measured."""
-    ours = {
-        row.shape: row.outcome
-        for row in rows
-        if row.name == "tftune" and isinstance(row.outcome, Measurement)
-    }
-    pairs = [
-        (row.outcome, ours[row.shape])
-        for row in rows
-        if row.name == name and isinstance(row.outcome, Measurement) and row.shape in ours
-    ]
-    return [
-        median(a / b for a, b in zip(rival.samples_us, own.samples_us, strict=True))
-        for rival, own in pairs
-    ]
+    ours, rivals = measured(rows, "tftune"), measured(rows, name)
+    rounds = [(rivals[s].samples_us, ours[s].samples_us) for s in rivals if s in ours]
+    return [median(a / b for a, b in zip(*pair, strict=True)) for pair in rounds]
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -121,16 +103,14 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
     for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
         found = ratios(rows, name)
         failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
-        errors = [
-            row.outcome.check_error or 0.0
-            for row in rows
-            if row.name == name and isinstance(row.outcome, Measurement)
-        ]
-        times = (
-            f"geomean={geomean(found):.3f} least={min(found):.3f} error={max(errors):.2g} "
-            if found
-            else ""
-        )
+        errors = [one.check_error or 0.0 for one in measured(rows, name).values()]
+        times = ""
+        if found:
+            error, means = (
+                max(errors),
+                f"geomean={geometric_mean(found):.3f} least={min(found):.3f}",
+            )
+            times = f"{means} {error=:.2g} "
         yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
 
 

@@ -23,12 +23,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import launch
 import rival_calls
 import speedup
-from node import NO_MULTICAST
 from rival_rows import OP, Outcome, Row, show, show_file
 
 import tftune
@@ -38,7 +39,7 @@ from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Failure, Measurement
 from tftune.kernels.core.chips import Chip
-from tftune.kernels.core.registry import operation
+from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import SHIPPED
@@ -112,15 +113,13 @@ class Bench:
         try:
             self._ask("prepare", (shape, config), PREPARE_S)
             if (shape, config) not in self._errors:
-                self._errors[shape, config] = self._right(
-                    self._ask("check", (shape, config), CHECK_S), roundings
-                )
+                checked = self._ask("check", (shape, config), CHECK_S)
+                self._errors[shape, config] = self._right(checked, roundings)
             (samples,) = self._times(shape, [config], mode, PROBE_ROUNDS)
             self._right(self._ask("verify", (shape,), CHECK_S), roundings)
         except RankError as error:
-            return Failure(
-                "invalid" if error.name == "NotImplementedError" else "compile", str(error)[:500]
-            )
+            kind = "invalid" if error.name == "NotImplementedError" else "compile"
+            return Failure(kind, str(error)[:500])
         except Broken as broken:
             before.append(broken.failure)
             return broken.failure
@@ -130,10 +129,8 @@ class Bench:
         self, shape: Shape, configs: Sequence[Config], mode: str, rounds: int
     ) -> list[Measurement]:
         """All of them in the same rounds, the first being BSP. Raises Broken."""
-        for config in configs:
-            self._ask(
-                "prepare", (shape, config), PREPARE_S
-            )  # the world may be another than that of its check
+        for config in configs:  # the world may be another than that of its check
+            self._ask("prepare", (shape, config), PREPARE_S)
         times = self._times(shape, configs, mode, rounds)
         return [
             Measurement(us, times[0], self._errors[shape, config])
@@ -164,9 +161,8 @@ class Bench:
         except Broken as broken:
             if time.monotonic() < self._until:
                 raise
-            raise Broken(
-                "hang", f"the time of the run was over during {method}"
-            ) from broken  # nobody's fault
+            # Nobody's fault.
+            raise Broken("hang", f"the time of the run was over during {method}") from broken
 
     def close(self) -> None:
         self._world.kill()
@@ -182,21 +178,12 @@ def compare(
 ) -> list[Row]:
     """BSP's best form, tftune's pick and these rivals at one shape: each alone first, then what is
     right and runs in the same rounds."""
-    forms = [
-        config
-        for config in operation(shape.op).space.defaults(shape, bench.chip)
-        if config.variant == "bsp"
-    ]
-    alone = {form: bench.alone(shape, form, mode) for form in forms}
-    bsp = min(
-        forms,
-        key=lambda form: (
-            alone[form].median_us if isinstance(alone[form], Measurement) else float("inf")
-        ),
-    )
-    configs: dict[str, Config | Failure] = {"bsp": bsp, "tftune": pick} | {
-        name: Config(name) for name in names
-    }
+    defaults = operation(shape.op).space.defaults(shape, bench.chip)
+    alone = {c: bench.alone(shape, c, mode) for c in defaults if c.variant == "bsp"}
+    times = {form: us.median_us for form, us in alone.items() if isinstance(us, Measurement)}
+    bsp = min(alone, key=lambda form: times.get(form, inf))
+    configs: dict[str, Config | Failure] = {"bsp": bsp, "tftune": pick}
+    configs |= {name: Config(name) for name in names}
     if isinstance(failed := alone[bsp], Failure):
         beside = Failure(failed.kind, f"BSP beside it failed: {failed.text}")
         found: dict[str, Outcome] = dict.fromkeys(configs, beside) | {"bsp": failed}
@@ -205,13 +192,8 @@ def compare(
             name: c if isinstance(c, Failure) else alone.get(c) or bench.alone(shape, c, mode)
             for name, c in configs.items()
         }
-        found |= _same_rounds(
-            bench,
-            shape,
-            mode,
-            {n: configs[n] for n, f in found.items() if isinstance(f, Measurement)},
-            rounds,
-        )
+        right = {name: configs[name] for name, f in found.items() if isinstance(f, Measurement)}
+        found |= _same_rounds(bench, shape, mode, right, rounds)
     return [
         Row(shape, mode, name, None if isinstance(c, Failure) else c, found[name])
         for name, c in configs.items()
@@ -228,15 +210,12 @@ def _same_rounds(
     for part in (configs, ours):
         different = list(dict.fromkeys(part.values()))
         try:
-            times = dict(
-                zip(different, bench.together(shape, different, mode, rounds), strict=True)
-            )
+            together = bench.together(shape, different, mode, rounds)
+            times = dict(zip(different, together, strict=True))
             return found | {name: times[config] for name, config in part.items()}
         except Broken as broken:
-            found = {
-                name: Failure(broken.failure.kind, f"beside the others: {broken.failure.text}")
-                for name in configs
-            }
+            text = f"beside the others: {broken.failure.text}"
+            found = dict.fromkeys(configs, Failure(broken.failure.kind, text))
     return found
 
 
@@ -258,10 +237,8 @@ def measure(
                     f"not measured: {max(0.0, left):.0f} s of the budget were left, and "
                     f"{LEAST_S:.0f} are needed; give more --seconds"
                 )
-                yield from (
-                    Row(shape, mode, name, None, Failure("invalid", text))
-                    for name in ("bsp", "tftune", *names)
-                )
+                late = Failure("invalid", text)
+                yield from (Row(shape, mode, n, None, late) for n in ("bsp", "tftune", *names))
             else:
                 yield from compare(bench, shape, mode, pick(shape, mode), names, rounds)
 
@@ -279,11 +256,8 @@ def picks(db: Path | None, target: Target, op: str = OP) -> Pick:
         return lambda shape, mode: selector.select(shape, mode).config
     with Store.open(db, write=False) as store:
         trials = store.trials(op=op, target=target.name, bench="node")
-    winners = {
-        (line.shape, mode): line.winner.config
-        for mode in MODES
-        for line in speedup.lines(trials, mode)
-    }
+    lines = ((line, mode) for mode in MODES for line in speedup.lines(trials, mode))
+    winners = {(line.shape, mode): line.winner.config for line, mode in lines}
     return lambda shape, mode: (
         winners.get((shape, mode))
         or Failure("invalid", f"{db} has no final row of {shape} in mode {mode}")
@@ -298,7 +272,7 @@ def default_fused(shape: Shape, mode: str) -> Config:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, writing each row as it comes, and show what was found."""
-    os.environ.update(NO_MULTICAST)  # the ranks inherit it
+    os.environ.update(launch.NO_MULTICAST)  # the ranks inherit it
     until = time.monotonic() + options.seconds
     target = Target.parse(f"h200x{options.world}") if options.emulated else machine.detect()
     known, words = operation(options.op), [options.shapes or SHAPES[options.op]]
@@ -310,24 +284,14 @@ def run(options: argparse.Namespace) -> None:
             f"{target.gpus} GPUs of {target}"
         )
     pick = default_fused if options.emulated else picks(options.db, target, options.op)
-    where = (
-        f"emulated-{target}" if options.emulated else target.name
-    )  # emulated times say nothing of speed
-    spec = WorldSpec(
-        Path(),
-        shapes[0].world,
-        options.emulated,
-        max(map(known.module("host").payload_bytes, shapes)),
-        target.chip.cache_bytes,
-    )
+    # Emulated times say nothing of speed.
+    where = f"emulated-{target}" if options.emulated else target.name
+    sizes = payload_bytes(*shapes), target.chip.cache_bytes
+    spec = WorldSpec(Path(), shapes[0].world, options.emulated, *sizes)
     bench, rows = Bench(spec, until, chip=None if options.emulated else target.chip), []
     with open(options.out, "w", encoding="utf-8") as file:
-        head = {
-            "target": where,
-            "started": datetime.now(UTC).isoformat(),
-            "build": machine.build(),
-            "clocks": machine.clocks(),
-        }
+        head = {"target": where, "started": datetime.now(UTC).isoformat()}
+        head |= {"build": machine.build(), "clocks": machine.clocks()}
         print(json.dumps({"run": head}), file=file, flush=True)
         try:
             for row in measure(bench, shapes, MODES, pick, names, options.rounds, until):
@@ -341,31 +305,20 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     meanings = "; ".join(f"{name}: {meaning}" for name, meaning in MEANINGS.items())
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=meanings
-    )
-    parser.add_argument("--db", type=Path, help="database with final rows of this machine")
-    parser.add_argument("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
-    parser.add_argument("--world", type=int, help="ranks of the shapes; default: all GPUs")
-    parser.add_argument("--op", default=OP, choices=SHAPES, help="the operation")
+    parser = launch.parser(__doc__, epilog=meanings)
+    add = parser.add_argument
+    add("--db", type=Path, help="database with final rows of this machine")
+    add("--out", type=Path, default=Path("rivals.jsonl"), help="where the rows go")
+    add("--world", type=int, help="ranks of the shapes; default: all GPUs")
+    add("--op", default=OP, choices=SHAPES, help="the operation")
     usual = "; ".join(f"{op}: {words}" for op, words in SHAPES.items())
-    parser.add_argument("--shapes", help=f"as in tftune search; default: {usual}")
-    parser.add_argument(
-        "--seconds", type=float, default=240, help="wall-clock time of the whole run"
-    )
-    parser.add_argument("--rounds", type=int, default=21, help="rounds that the candidates share")
-    parser.add_argument("--rivals", nargs="+", help="only these; default: all of the operation")
-    parser.add_argument(
-        "--show",
-        type=Path,
-        metavar="FILE",
-        help="print the tables of a file of rows and measure nothing",
-    )
-    parser.add_argument(
-        "--emulated",
-        action="store_true",
-        help="ranks without GPUs: tries the script, not the speed; needs --world",
-    )
+    add("--shapes", help=f"as in tftune search; default: {usual}")
+    add("--seconds", type=float, default=240, help="wall-clock time of the whole run")
+    add("--rounds", type=int, default=21, help="rounds that the candidates share")
+    add("--rivals", nargs="+", help="only these; default: all of the operation")
+    add("--show", type=Path, metavar="FILE", help="print the tables of a file; measure nothing")
+    add("--emulated", action="store_true", help="ranks without GPUs: tries the script, not the "
+        "speed; needs --world")  # fmt: skip
     options = parser.parse_args(arguments)
     try:
         show_file(options.show) if options.show else run(options)

@@ -15,7 +15,6 @@ RESULT rows target=.. mode=.. asked=.. measured=.. faster=.. geomean=..
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import time
@@ -23,10 +22,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
+
+import launch
 
 from tftune.cli.console import Progress, note
 from tftune.cli.options import open_store
@@ -144,7 +144,7 @@ def result(job: Shuffled, store: Store) -> str:
         if fused:
             gains.append(1 / min(1.0, *fused))
     faster = sum(gain > 1.01 for gain in gains)
-    geomean = exp(fmean(map(log, gains))) if gains else 1.0
+    geomean = geometric_mean(gains or [1.0])
     return (
         f"RESULT rows target={job.target} mode={','.join(job.modes)} asked={len(job.stakes)} "
         f"measured={len(gains)} faster={faster} geomean={geomean:.3f}"
@@ -152,9 +152,7 @@ def result(job: Shuffled, store: Store) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, required=True)
     parser.add_argument("--db", type=Path, default=Path("rows.db"))
     parser.add_argument("--out", type=Path, default=Path("tftune-artifacts"))
@@ -179,9 +177,8 @@ def main() -> int:
         return 0
     target = find_target(options.on, options.target, None, options.db)
     model = Model(tuple(Layer(str(shape), (), shape, 1) for shape in shapes), ())
-    job = Shuffled(
-        model, (options.mode,), options.on, target, options.seconds, options.out, options.seed
-    )
+    job = Shuffled(model, (options.mode,), options.on, target, options.seconds, options.out,
+                   options.seed)  # fmt: skip
     progress = Progress(options.seconds)
     progress.start(None)
     began = time.monotonic()

@@ -28,7 +28,6 @@ against us: the largest figure of lfbo, plain and search, the smallest of the ot
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,6 +40,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
 
+import launch
 import numpy as np
 import optuna
 
@@ -104,21 +104,14 @@ class Measured:
 
     def likely(self) -> list[Config]:
         """What a search tries since the model puts it first."""
-        return [
-            config for config in likeliest(tuple(self.ratios), self.hint) if config.variant != BSP
-        ]
+        return [c for c in likeliest(tuple(self.ratios), self.hint) if c.variant != BSP]
 
     def opening(self) -> list[Config]:
         """What a search tries after BSP and before its sampler is asked."""
-        defaults = [
-            self.feasible.space.complete(config)
-            for config in self.feasible.space.defaults(self.shape, self.target.chip)
-        ]
-        return [
-            config
-            for config in dict.fromkeys(defaults + self.likely())
-            if config in self.ratios and config.variant != BSP
-        ]
+        space = self.feasible.space
+        defaults = map(space.complete, space.defaults(self.shape, self.target.chip))
+        tried = dict.fromkeys([*defaults, *self.likely()])
+        return [config for config in tried if config in self.ratios and config.variant != BSP]
 
 
 def ours(
@@ -142,9 +135,8 @@ def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
     top of this file."""
     yield from measured.bsp
     whole, answered = measured.feasible.space, dict[Config, Config]()
-    fused = replace(
-        whole, variants={name: choices for name, choices in whole.variants.items() if name != BSP}
-    )
+    variants = {name: choices for name, choices in whole.variants.items() if name != BSP}
+    fused = replace(whole, variants=variants)
     untried = np.array([config.variant != BSP for config in measured.feasible.configs])
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     while untried.any():
@@ -159,14 +151,8 @@ def stock_tpe(measured: Measured, seed: int) -> Iterator[Config]:
             untried[number] = False
             answered[config] = measured.feasible.configs[number]
         yield answered[config]
-        value = measured.ratios[answered[config]]
-        study.tell(
-            trial,
-            value,
-            state=optuna.trial.TrialState.FAIL
-            if value is None
-            else optuna.trial.TrialState.COMPLETE,
-        )
+        value, states = measured.ratios[answered[config]], optuna.trial.TrialState
+        study.tell(trial, value, state=states.FAIL if value is None else states.COMPLETE)
 
 
 ARMS = {
@@ -206,15 +192,9 @@ def run(arm: str, measured: Measured, seed: int) -> Tried:
     spent = 1000 * (time.process_time() - began) / len(asked)
     possible = [config for config in asked if config in measured.ratios]
     distinct, found = len(set(possible)), asked[-1] in measured.good
-    early = min(measured.regret(config) for config in asked[:EARLY])
-    return Tried(
-        len(asked) if found else inf,
-        distinct,
-        len(possible) - distinct,
-        len(asked) - len(possible),
-        early,
-        spent,
-    )
+    early, repeated = min(map(measured.regret, asked[:EARLY])), len(possible) - distinct
+    evaluations, infeasible = len(asked) if found else inf, len(asked) - len(possible)
+    return Tried(evaluations, distinct, repeated, infeasible, early, spent)
 
 
 def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> list[Measured]:
@@ -223,14 +203,11 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
     version of it; of two rows of a config the newer counts. Raises ValueError where there is
     none."""
     found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
-    rows = [
-        trial for trial in oldest_first(trials) if (trial.mode, trial.stage) == (mode, "search")
-    ]
+    rows = [row for row in oldest_first(trials) if (row.mode, row.stage) == (mode, "search")]
     for trial in of_most_measured_code(rows):
         found[trial.shape][trial.config] = trial
-    measured = [
-        one for shape, rows in sorted(found.items()) if (one := space(shape, rows, target, mode))
-    ]
+    spaces = (space(shape, rows, target, mode) for shape, rows in sorted(found.items()))
+    measured = [one for one in spaces if one]
     if enough := [one for one in measured if len(one.ratios) >= least]:
         return enough
     largest = max((len(one.ratios) for one in measured), default=0)
@@ -301,27 +278,16 @@ def shown(value: float) -> str:
 
 def table(outcomes: dict[str, list[Tried]]) -> Iterator[str]:
     """Markdown: evaluations until a good config over seeds, and medians of the rest."""
-    yield (
-        "| arm | median | p95 | gave up | distinct | repeated | infeasible | after 80 | ms per "
-        "ask |"
-    )
+    middle = ("distinct", "repeated", "infeasible")
+    yield f"| arm | median | p95 | gave up | {' | '.join(middle)} | after 80 | ms per ask |"
     yield "|---" * 9 + "|"
     for arm, tried in outcomes.items():
         counts = [one.evaluations for one in tried]
-        cells = [
-            shown(figure(counts)),
-            shown(figure(counts, 0.95)),
-            f"{counts.count(inf)} of {len(counts)}",
-        ]
-        cells += [
-            f"{median(getattr(one, name) for one in tried):g}"
-            for name in ("distinct", "repeated", "infeasible")
-        ]
-        cells += [
-            f"{median(one.early for one in tried):.2f}",
-            f"{mean(one.ms_per_ask for one in tried):.1f}",
-        ]
-        yield f"| {arm} | {' | '.join(cells)} |"
+        cells = [arm, shown(figure(counts)), shown(figure(counts, 0.95))]
+        cells += [f"{counts.count(inf)} of {len(counts)}"]
+        cells += [f"{median(getattr(one, name) for one in tried):g}" for name in middle]
+        cells += [f"{median(one.early for one in tried):.2f}"]
+        yield f"| {' | '.join(cells)} | {mean(one.ms_per_ask for one in tried):.1f} |"
 
 
 def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
@@ -331,23 +297,16 @@ def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
     for arm in shapes[0]:
         against = max if arm in OURS else min
         counts = [[one.evaluations for one in shape[arm]] for shape in shapes]
-        found |= {
-            f"{arm}_median": against(map(figure, counts)),
-            f"{arm}_p95": against(figure(count, 0.95) for count in counts),
-        }
-    wasted = {
-        name: sum(getattr(one, name) for shape in shapes for one in shape["lfbo"])
-        for name in ("repeated", "infeasible")
-    }
-    return {name: shown(value) for name, value in found.items()} | {
-        f"lfbo_{name}": str(count) for name, count in wasted.items()
-    }
+        found[f"{arm}_median"] = shown(against(map(figure, counts)))
+        found[f"{arm}_p95"] = shown(against(figure(count, 0.95) for count in counts))
+    for name in ("repeated", "infeasible"):
+        wasted = sum(getattr(one, name) for shape in shapes for one in shape["lfbo"])
+        found[f"lfbo_{name}"] = str(wasted)
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default="h200x4")
     parser.add_argument("--op", default="all_gather_gemm")
     parser.add_argument("--mode", default="graph", choices=MODES)
@@ -355,9 +314,8 @@ def main() -> None:
     parser.add_argument("--bench", default="node", help="of the rows of --db")
     parser.add_argument("--least", type=int, default=600, help="configs that a shape must have")
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument(
-        "--arm", action="append", choices=ARMS, help="only this arm, and lfbo; repeat for several"
-    )
+    parser.add_argument("--arm", action="append", choices=ARMS,
+                        help="only this arm, and lfbo; repeat for several")  # fmt: skip
     options = parser.parse_args()
     try:
         rows = read(options.target, options.op, options.db, options.bench)
@@ -374,13 +332,9 @@ def main() -> None:
             f"{len(one.good)} within 5 % of the best\n"
         )
         print("\n".join(table(found)))
-    named = {
-        "target": options.target,
-        "mode": options.mode,
-        "shapes": len(measured),
-        "seeds": options.seeds,
-    } | result(shapes)
-    print("\nRESULT sampler", " ".join(f"{name}={value}" for name, value in named.items()))
+    told = f"target={options.target} mode={options.mode} shapes={len(measured)}"
+    figures = " ".join(f"{name}={value}" for name, value in result(shapes).items())
+    print(f"\nRESULT sampler {told} seeds={options.seeds} {figures}")
 
 
 if __name__ == "__main__":

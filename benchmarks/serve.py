@@ -19,7 +19,6 @@ import argparse
 import faulthandler
 import json
 import math
-import os
 import random
 import sys
 import time
@@ -31,10 +30,10 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
+import launch
 import torch
 import torch.distributed as dist
 from serve_clock import Clock
-from supervise import supervise
 
 import tftune
 from tftune.db.store import Store
@@ -105,22 +104,10 @@ class Row:
         return None if self.searched is None else self.searched / self.ratio
 
     def to_json(self) -> str:
-        interval = median_interval(self.ratios)
-        return json.dumps(
-            {
-                "phase": self.phase,
-                "shape": str(self.shape),
-                "config": self.config,
-                "source": self.source,
-                "us": self.us,
-                "bsp": self.bsp,
-                "ratio": round(self.ratio, 4),
-                "interval": [round(bound, 4) for bound in interval],
-                "error": self.error,
-                "searched": self.searched,
-                "regret": self.regret and round(self.regret, 4),
-            }
-        )
+        fields = vars(self) | {"shape": str(self.shape), "bsp": self.bsp}
+        fields["ratio"] = round(self.ratio, 4)
+        fields["interval"] = [round(bound, 4) for bound in median_interval(self.ratios)]
+        return json.dumps(fields | {"regret": self.regret and round(self.regret, 4)})
 
     def line(self) -> str:
         """A line of a Markdown table."""
@@ -293,23 +280,16 @@ def serve(rank: int, folder: str, world: int, options: Options) -> None:
     """One rank on its GPU. Says where it stands, and ends, if it hangs."""
     left = options.until - time.time()
     faulthandler.dump_traceback_later(max(1.0, left), exit=True)
-    torch.cuda.set_device(rank)
-    device = torch.device("cuda", rank)
-    meeting = {"init_method": f"file://{folder}/rendezvous", "rank": rank, "world_size": world}
-    dist.init_process_group("nccl", device_id=device, **meeting)
+    launch.join(rank, world, f"{folder}/rendezvous")
     workspace = Workspace.create(None, max(map(host.payload_bytes, options.shapes)))
     with torch.no_grad():
         for line in job(workspace, options):
             print(line, flush=True) if rank == 0 else None
-    dist.barrier()
-    torch.cuda.synchronize()
-    sys.stdout.flush()
-    os._exit(0)  # destroying NCCL's communicators waits for ever on captured graphs that hold them
+    launch.leave()
 
 
 def arguments() -> argparse.ArgumentParser:
-    as_written = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_written)
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, default=2, help="ranks")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--shapes", help="m=..,n=..,k=..; separated by semicolons")
@@ -354,7 +334,7 @@ def main(given: Sequence[str] | None = None) -> None:
         size = max(map(host.payload_bytes, options.shapes))
         limits = {"payload_bytes": size, "timeout_s": asked.seconds}
         return print("\n".join(emulated.run(asked.world, emulate, words, **limits)[0]))
-    sys.exit(supervise(asked.world, asked.seconds, words, __file__))
+    sys.exit(launch.supervise(asked.world, asked.seconds, words, __file__))
 
 
 if __name__ == "__main__":

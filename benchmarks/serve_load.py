@@ -11,7 +11,6 @@ stored, and none twice.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import http.client
 import json
@@ -31,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import launch
 import sqlalchemy as sa
 
 from tftune.db.row_files import read_rows
@@ -91,17 +91,25 @@ class Server:
             self.process = subprocess.Popen(
                 [self.python, *command], stderr=log, env=environment, cwd=self.log.parent
             )
-        while time.monotonic() - began < START_S and self.process.poll() is None:
-            with suppress(OSError, http.client.HTTPException):
-                if Client(self.port, "").ask("GET", "/healthz")[0] == 200:
-                    return time.monotonic() - began
-            time.sleep(0.05)
-        raise RuntimeError(f"the service did not start; see {self.log}")
+        if not answers(self.port, self.process):
+            raise RuntimeError(f"the service did not start; see {self.log}")
+        return time.monotonic() - began
 
     def end(self, how: int) -> None:
         assert self.process is not None
         self.process.send_signal(how)
         self.process.wait(60)
+
+
+def answers(port: int, process: subprocess.Popen[bytes]) -> bool:
+    """Waits until the service answers; false where its process ended or took too long."""
+    until = time.monotonic() + START_S
+    while time.monotonic() < until and process.poll() is None:
+        with suppress(OSError, http.client.HTTPException):
+            if Client(port, "").ask("GET", "/healthz")[0] == 200:
+                return True
+        time.sleep(0.05)
+    return False
 
 
 def free_port() -> int:
@@ -318,7 +326,7 @@ def running(place: str, folder: Path) -> Iterator[tuple[Server, Database, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = launch.parser(__doc__)
     parser.add_argument("--db", help="default: SQLite in a temporary folder")
     parser.add_argument("--chunks", type=int, default=60, help=f"uploads of {CHUNK} rows")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each kind of request")

@@ -14,7 +14,6 @@ stable, too, and shows that the gate refuses that.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -22,20 +21,19 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from serve_load import free_port
+import launch
+from serve_load import Client, answers, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 OP, TARGET = "flash_decode", "h200x8"
 SHAPE = "batch=1,q_heads=64,kv_heads=8,head_dim=128,kv_len=8192,world=8"
-START_S, POLL_S = 60.0, 0.5
+POLL_S = 0.5
 REFUSED = 409
 
 
@@ -81,46 +79,37 @@ class Walk:
 class Service:
     """Requests that have no command of their own."""
 
-    def __init__(self, url: str, token: str) -> None:
-        self.url, self._token = url, token
+    def __init__(self, port: int, token: str) -> None:
+        self._port, self._token = port, token
 
-    def ask(self, path: str, body: Any = None, method: str | None = None) -> tuple[int, Any]:
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and JSON of an answer, refusals included."""
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/v1/{path}", data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
+        kind, client = "application/json", Client(self._port, self._token)
+        status, text = client.ask(method, f"/v1/{path}", data, Content_Type=kind)
+        return status, json.loads(text)
 
     def built(self) -> dict[str, Any]:
         """The job of a build, once it has ended."""
-        _, asked = self.ask(f"artifacts/{OP}/{TARGET}/build", method="POST")
+        _, asked = self.ask("POST", f"artifacts/{OP}/{TARGET}/build")
         while True:
-            _, job = self.ask(f"jobs/{asked['job']}")
+            _, job = self.ask("GET", f"jobs/{asked['job']}")
             if job["state"] not in ("queued", "running"):
                 print(f"  {json.dumps(job)}")
                 return dict(job)
             time.sleep(POLL_S)
 
     def promoted(self, digest: str, stage: str) -> int:
-        status, said = self.ask(
-            f"artifacts/{OP}/{TARGET}/promote", {"digest": digest, "stage": stage}
-        )
+        asked = {"digest": digest, "stage": stage}
+        status, said = self.ask("POST", f"artifacts/{OP}/{TARGET}/promote", asked)
         print(f"  {status} {json.dumps(said)}")
         return status
 
 
 def installed(walk: Walk) -> None:
     """tftune with the service, in a new virtual environment."""
-    walk.timed(
-        "python3 -m venv .venv",
-        lambda: subprocess.run(
-            [sys.executable, "-m", "venv", str(walk.folder / ".venv")], check=True
-        ),
-    )
+    command = [sys.executable, "-m", "venv", str(walk.folder / ".venv")]
+    walk.timed("python3 -m venv .venv", lambda: subprocess.run(command, check=True))
     quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     walk.run("python", *quiet, f"{ROOT}[serve]", typed="pip install '.[serve]'")
 
@@ -131,17 +120,9 @@ def serving(walk: Walk, port: int) -> Iterator[None]:
     command = [str(walk.programs / "tftune"), "serve", "--port", str(port)]
     with open(walk.folder / "serve.log", "wb") as log:
         process = subprocess.Popen(command, cwd=walk.folder, env=walk.environment, stderr=log)
-
-    def answers() -> None:
-        until = time.monotonic() + START_S
-        while time.monotonic() < until and process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz"):
-                return
-            time.sleep(0.1)
-        raise SystemExit(f"it did not start:\n{(walk.folder / 'serve.log').read_text()}")
-
     try:
-        walk.timed(f"tftune serve --port {port} &", answers)
+        if not walk.timed(f"tftune serve --port {port} &", lambda: answers(port, process)):
+            raise SystemExit(f"it did not start:\n{(walk.folder / 'serve.log').read_text()}")
         yield
     finally:
         process.send_signal(signal.SIGTERM)
@@ -158,7 +139,7 @@ def walked(walk: Walk) -> None:
         rows = ROOT / "db/trials" / TARGET / f"{OP}-2026-11-22.jsonl.xz"  # as docs/service.md does
         walk.run("tftune", "trials", "import", str(rows), "--db", "rows.db")
         walk.run("tftune", "push", "--db", "rows.db", "--url", url)
-        service = Service(url, token)
+        service = Service(port, token)
         at = f"artifacts/{OP}/{TARGET}"
         job = walk.timed(f"curl -X POST {url}/v1/{at}/build", service.built)
         if job["state"] != "done":
@@ -174,7 +155,7 @@ def walked(walk: Walk) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = launch.parser(__doc__)
     parser.add_argument("--within", type=float, default=180.0, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, help="work there, and leave it")
     parser.add_argument("--here", action="store_true", help="take the tftune of this Python")

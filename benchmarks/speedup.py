@@ -13,16 +13,16 @@ target's own.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
+import launch
 import limit
 
 from tftune.db.calibration_file import calibrated
@@ -37,6 +37,7 @@ from tftune.db.evidence import (
 )
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -65,11 +66,8 @@ class Line:
         """The variant's median; for BSP the one beside the winner: in eager mode it drifts from
         minute to minute, and the ratio is of the same rounds."""
         beside = measurement(self.winner).bsp_samples_us
-        return (
-            median(beside)
-            if variant == "bsp" and beside
-            else measurement(self.best[variant]).median_us
-        )
+        own = variant != "bsp" or not beside
+        return measurement(self.best[variant]).median_us if own else median(beside)
 
     @property
     def fused_wins(self) -> bool:
@@ -105,36 +103,25 @@ def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line
 def table(rows: list[Line]) -> Iterator[str]:
     """Markdown: microseconds of each variant, medians of the slowest rank; BSP's in the winner's
     own rounds."""
-    variants = [
-        name
-        for name in operation(rows[0].shape.op).space.variants
-        if any(name in row.best for row in rows)
-    ]
+    known = operation(rows[0].shape.op).space.variants
+    variants = [name for name in known if any(name in row.best for row in rows)]
     names = limit.varying([row.shape for row in rows])
-    yield (
-        f"| {' | '.join(map(limit.title, names))} | {' | '.join(variants)} | winner | BSP / "
-        "winner (95 % interval) |"
-    )
-    yield "|---" * (2 + len(names) + len(variants)) + "|"
+    head = (*map(limit.title, names), *variants, "winner", "BSP / winner (95 % interval)")
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
     for row in rows:
         times = [f"{row.median_us(name):.1f}" if name in row.best else "-" for name in variants]
-        low, high = row.interval
-        ratio = (
-            f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})"
-            if row.winner.config.variant != "bsp"
-            else "1"
-        )
-        yield (
-            f"| {limit.sizes(row.shape, names)} | {' | '.join(times)} | "
-            f"{row.winner.config.variant} | {ratio} |"
-        )
+        variant, (low, high) = row.winner.config.variant, row.interval
+        ratio = f"{speedup(row.winner):.2f} ({low:.2f} to {high:.2f})"
+        cells = (*times, variant, "1" if variant == "bsp" else ratio)
+        yield f"| {limit.sizes(row.shape, names)} | {' | '.join(cells)} |"
 
 
 def result(rows: list[Line], **names: object) -> str:
     """The RESULT line: geometric means over shapes of BSP / winner and of its lower bound, BSP
     being a winner of 1."""
-    geomean = limit.geomean([speedup(row.winner) for row in rows])
-    lower = limit.geomean([row.interval[0] for row in rows])
+    geomean = geometric_mean(speedup(row.winner) for row in rows)
+    lower = geometric_mean(row.interval[0] for row in rows)
     named = " ".join(f"{name}={value}" for name, value in names.items())
     wins = sum(row.fused_wins for row in rows)
     return (
@@ -155,17 +142,7 @@ def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -
     """The committed rows of one target and operation that count, or every one of these files,
     oldest first."""
     trials = read_trials(files or files_of(op, target), every=bool(files))
-    return sorted(
-        (trial for trial in trials if (trial.op, trial.target) == (op, target)),
-        key=lambda trial: trial.created,
-    )
-
-
-def results_page() -> Any:
-    """The module of that name, which asks this one for lines and tables."""
-    import results_page
-
-    return results_page
+    return oldest_first(trial for trial in trials if (trial.op, trial.target) == (op, target))
 
 
 def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
@@ -179,23 +156,15 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
             wanted = possible(shapes, Target.parse(target).gpus, options)
             rows = lines([trial for trial in trials if trial.shape in wanted], mode, stage)
             if wanted and {row.shape for row in rows} == wanted:
-                named = dict(
-                    op=op,
-                    target=target,
-                    mode=mode,
-                    set=name,
-                    **options,
-                    **({} if stage == "final" else {"stage": stage}),
-                )
+                named = {"op": op, "target": target, "mode": mode, "set": name, **options}
+                named |= {} if stage == "final" else {"stage": stage}
                 yield result(rows, **named)
-                known_parts = (known.part(row.shape, chip) for row in rows)
-                parts = [] if chip.missing(1) else [part for part in known_parts if part]
-                for part in dict.fromkeys(parts):
-                    yield result(
-                        [row for row in rows if known.part(row.shape, chip) == part],
-                        **named,
-                        part=part,
-                    )
+                parts = defaultdict[str, list[Line]](list)
+                for row in rows if not chip.missing(1) else ():
+                    parts[known.part(row.shape, chip)].append(row)
+                yield from (
+                    result(some, **named, part=part) for part, some in parts.items() if part
+                )
 
 
 def asked(
@@ -203,15 +172,11 @@ def asked(
 ) -> list[dict[str, Any]]:
     """What else a named set can be asked for, such as a dtype: its defaults first, then each
     combination that shapes with rows have."""
-    defaults = {
-        name: option.default
-        for name, option in signature(shapes).parameters.items()
-        if name != "world"
-    }
-    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials} - {
-        tuple(defaults.values())
-    }
-    return [defaults, *(dict(zip(defaults, values, strict=True)) for values in sorted(measured))]
+    options = signature(shapes).parameters.items()
+    defaults = {name: option.default for name, option in options if name != "world"}
+    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials}
+    others = sorted(measured - {tuple(defaults.values())})
+    return [defaults, *(dict(zip(defaults, values, strict=True)) for values in others)]
 
 
 def possible(
@@ -224,33 +189,45 @@ def possible(
         return set()
 
 
+def family_report(trials: list[Trial], chip: Chip, rates: str) -> Iterator[str]:
+    """The table of a family in each mode, and how near it comes to what these rates allow."""
+    op, target, shape = trials[0].op, trials[0].target, trials[0].shape.to_dict()
+    open_names = limit.varying([trial.shape for trial in trials])
+    names = {name: value for name, value in shape.items() if name not in open_names}
+    for mode in ("graph", "eager"):
+        if not (rows := lines(trials, mode)):
+            continue
+        named = {"op": op, "target": target, "mode": mode, **names}
+        yield f"\n{op} on {target}, {mode}: {', '.join(f'{k}={v}' for k, v in names.items())}\n"
+        yield from table(rows)
+        yield result(rows, **named)
+        if chip.missing(2):
+            yield f"\nno limit is computed: {chip.why_no_model(2)}"
+            continue
+        times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
+        shares = limit.shares(times, chip)
+        allowed = f"what the {rates} rates of {chip.name} allow, computed"
+        yield f"\n{allowed}, and the winner, measured; microseconds ({chip.assumptions})\n"
+        yield from limit.table(shares)
+        yield limit.result(shares, **named)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    import results_page  # which asks this module for lines and tables
+
+    parser = launch.parser(__doc__)
     parser.add_argument("--target", default=TARGET)
     parser.add_argument("--op", default="all_gather_gemm", choices=OPS)
-    parser.add_argument(
-        "--chip", type=Path, help="the machine's constants, from `tftune calibrate`"
-    )
+    parser.add_argument("--chip", type=Path, help="this machine's, from `tftune calibrate`")
     parser.add_argument("--page", action="store_true", help="only what docs/results.md shows")
-    parser.add_argument(
-        "rows",
-        nargs="*",
-        type=Path,
-        metavar="ROWS.jsonl",
-        help="files of rows; default: the target's committed ones",
-    )
+    parser.add_argument("rows", nargs="*", type=Path, metavar="ROWS.jsonl",
+                        help="files of rows; default: the target's committed ones")  # fmt: skip
     options = parser.parse_args()
     if options.page:
-        print(results_page().page())
+        print(results_page.page())
         return
-    target = Target.parse(options.target)
-    chip, rates = (
-        (calibrated(target, options.chip).chip, "calibrated")
-        if options.chip
-        else (target.chip, "usual")
-    )
+    target, rates = Target.parse(options.target), "calibrated" if options.chip else "usual"
+    chip = (calibrated(target, options.chip) if options.chip else target).chip
     committed = read(options.target, options.op, options.rows)
     if not committed:
         where = ", ".join(map(str, options.rows)) or FOLDER
@@ -258,32 +235,11 @@ def main() -> None:
             f"no rows of {options.op} are committed for {options.target}, in {where}; "
             "CONTRIBUTING.md says how to measure some"
         )
-    for _, trials in groups(committed).items():
-        shape = trials[0].shape.to_dict()
-        open_names = limit.varying([trial.shape for trial in trials])
-        names = {name: value for name, value in shape.items() if name not in open_names}
-        for mode in ("graph", "eager"):
-            if rows := lines(trials, mode):
-                print(
-                    f"\n{options.op} on {options.target}, {mode}: "
-                    f"{', '.join(f'{k}={v}' for k, v in names.items())}\n"
-                )
-                print("\n".join(table(rows)))
-                print(result(rows, op=options.op, target=options.target, mode=mode, **names))
-                if chip.missing(2):
-                    print(f"\nno limit is computed: {chip.why_no_model(2)}")
-                    continue
-                shares = limit.shares(
-                    ((row.shape, row.median_us(row.winner.config.variant)) for row in rows), chip
-                )
-                allowed = f"what the {rates} rates of {chip.name} allow, computed"
-                print(f"\n{allowed}, and the winner, measured; microseconds ({chip.assumptions})\n")
-                print("\n".join(limit.table(shares)))
-                print(
-                    limit.result(shares, op=options.op, target=options.target, mode=mode, **names)
-                )
+    for trials in groups(committed).values():
+        for text in family_report(trials, chip, rates):
+            print(text)
     print("\n" + "\n".join(sets(options.target, options.op, committed)))
-    print("\n".join(results_page().engine_results(options.target, options.op)))
+    print("\n".join(results_page.engine_results(options.target, options.op)))
 
 
 if __name__ == "__main__":

@@ -19,20 +19,20 @@ import argparse
 import os
 import random
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log, log2, nan
-from statistics import fmean, median
+from math import log2, nan
+from statistics import geometric_mean, median
 from typing import Any
 
-from node import NO_MULTICAST
+import launch
 from rows import COMMON, ONE_LAYER, SIZES
 
 import tftune
 from tftune.db.evidence import BSP
+from tftune.db.target import detect
 from tftune.kernels.comm import emulated
 from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.shape import Shape
@@ -94,18 +94,18 @@ class Case:
 
 
 CALLS = {
-    "all_gather_gemm": lambda shape: {"shard": shape.shard, "b_layout": shape.b_layout},
-    "gemm_reduce_scatter": lambda shape: {"b_layout": shape.b_layout},
-    "gemm_all_reduce": lambda shape: {"b_layout": shape.b_layout},
-    "all_reduce": lambda shape: {},
+    "all_gather_gemm": ("shard", "b_layout"),
+    "gemm_reduce_scatter": ("b_layout",),
+    "gemm_all_reduce": ("b_layout",),
+    "all_reduce": (),
 }
-"""What a layer's call says beside its operands."""
+"""Fields of the shape that a layer's call says beside its operands."""
 
 
 def called(shape: Shape, selector: tftune.Selector, workspace: Any, *operands: Any) -> Any:
     """The layer's call, where this selector answers."""
     tftune.use(selector)
-    named = CALLS[shape.op](shape)
+    named: dict[str, Any] = {name: getattr(shape, name) for name in CALLS[shape.op]}
     if shape.op == "all_reduce" and len(operands) > 1:
         operands, named = operands[:1], dict(zip(("residual", "weight"), operands[1:], strict=True))
     return getattr(tftune.ops, shape.op)(*operands, workspace, **named)
@@ -168,12 +168,14 @@ def report(cases: Sequence[Case], target: str) -> str:
         lines.append(f"{times}  {case.variant} ({case.source})  {case.shape}")
     gains = [case for case in cases if case.found >= FASTER]
     answered = sum(case.variant != BSP for case in gains) / len(gains) if gains else 1.0
-    means = [exp(fmean(log(getattr(case, name)) for case in cases)) for name in ("served", "found")]
+    served, found = (
+        geometric_mean(getattr(c, name) for c in cases) for name in ("served", "found")
+    )
     lines.append(
         f"RESULT strangers target={target} shapes={len(cases)} "
         f"below={sum(case.served < SLOWER for case in cases)} "
-        f"worst={min(case.served for case in cases):.3f} served={means[0]:.3f} "
-        f"found={means[1]:.3f} gains={len(gains)} answered={answered:.2f}"
+        f"worst={min(case.served for case in cases):.3f} {served=:.3f} {found=:.3f} "
+        f"gains={len(gains)} {answered=:.2f}"
     )
     return "\n".join(lines)
 
@@ -183,23 +185,16 @@ def serve(shapes: Sequence[Shape]) -> None:
     import torch
     import torch.distributed as dist
 
-    from tftune.db.target import detect
-
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    launch.join()
     cases = compared(tftune.Workspace.create(None, payload_bytes(*shapes)), shapes)
     if dist.get_rank() == 0:
         print(report([Case(**case) for case in cases], detect().name), flush=True)
     torch.cuda.synchronize()
-    dist.barrier()
-    os._exit(0)  # captured graphs of a communicator: nothing is torn down
+    launch.leave()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--world", type=int, default=2)
     parser.add_argument("--shapes", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
@@ -211,14 +206,11 @@ def main() -> None:
     if options.rank:
         return serve(shapes)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"TFTUNE_CACHE": folder, **NO_MULTICAST}
+        os.environ |= {"TFTUNE_CACHE": folder, **launch.NO_MULTICAST}
         if options.cpu:
             told = emulated.run(options.world, compared, shapes, timeout_s=options.seconds)[0]
             return print(report([Case(**one) for one in told], f"emulatedx{options.world}"))
-        command = [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", str(options.world), __file__, *sys.argv[1:], "--rank"),
-        ]
+        command = launch.torchrun(options.world, __file__)
         subprocess.run(command, check=True, timeout=options.seconds)
 
 

@@ -59,9 +59,8 @@ def processes(mark: str) -> Iterator[str]:
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile, or is another user's
-            command = (
-                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            )
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            command = b" ".join(words).decode(errors="replace")
             carries = wanted in (folder / "environ").read_bytes().split(b"\0")
             if carries and int(folder.name) != os.getpid() and "resource_tracker" not in command:
                 yield f"process {folder.name}: {command}"
@@ -71,9 +70,7 @@ def folders(pid: int) -> Iterator[str]:
     """What a world of that supervisor shares lies in these; and NCCL's segments, whose names say
     nothing of their owner."""
     for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
-        yield from (
-            str(path) for pattern in (f"tftune-{pid}-*", "nccl-*") for path in place.glob(pattern)
-        )
+        yield from map(str, [*place.glob(f"tftune-{pid}-*"), *place.glob("nccl-*")])
 
 
 def _compute_processes() -> int:
@@ -87,15 +84,9 @@ def _free_mib(gpus: int) -> tuple[int, ...]:
     """Asked in a fresh process: asking takes a context of its own, which must not stay."""
     if not gpus:
         return ()
-    script = (
-        f"import torch\nprint(*(torch.cuda.mem_get_info(gpu)[0] >> 20 for gpu in range({gpus})))"
-    )
-    return tuple(
-        map(
-            int,
-            subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120).split(),
-        )
-    )
+    each = f"(torch.cuda.mem_get_info(gpu)[0] >> 20 for gpu in range({gpus}))"
+    command = [sys.executable, "-c", f"import torch\nprint(*{each})"]
+    return tuple(map(int, subprocess.check_output(command, text=True, timeout=120).split()))
 
 
 def left(mark: str, gpus: int, before: Traces) -> list[str]:

@@ -36,12 +36,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import exp, log, nan
+from math import nan
 from pathlib import Path
-from statistics import fmean, median
+from statistics import geometric_mean, median
 from typing import Any
 
-from node import NO_MULTICAST
+import launch
 from parallel_models import CASES, MODELS, TINY, TINY_CASES, Case, Model, build, operands
 
 ROUNDS = 25
@@ -205,19 +205,13 @@ def apart(logits: Any, expected: Any) -> float:
 def rank_main(start: Start, rank: int, world: int, rendezvous: str) -> None:
     """A process of a world on GPUs."""
     import torch
-    import torch.distributed as dist
 
-    torch.cuda.set_device(rank)
-    dist.init_process_group(
-        "nccl", init_method=f"file://{rendezvous}", rank=rank, world_size=world,
-        device_id=torch.device("cuda", rank),
-    )  # fmt: skip
+    launch.join(rank, world, rendezvous)
     told = serve(start, rank)
     if rank == 0:
         print("TOLD", json.dumps(told), flush=True)
     torch.cuda.synchronize()
-    dist.barrier()
-    os._exit(0)  # captured graphs of a communicator: nothing is torn down
+    launch.leave()
 
 
 def emulated_rank(workspace: Any, start: dict[str, Any]) -> dict[str, Any]:
@@ -236,13 +230,9 @@ def run(start: Start, until: float) -> tuple[float, dict[str, Any]]:
     tells."""
     began = time.time()
     folder = Path(start.folder)
-    places = {
-        "TORCHINDUCTOR_CACHE_DIR": "torch",
-        "TRITON_HOME": "triton",
-        "TFTUNE_CACHE": "tftune",
-    }
+    places = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_HOME": "triton", "TFTUNE_CACHE": "tftune"}
     variables = {name: str(folder / place) for name, place in places.items()}
-    variables |= NO_MULTICAST | ({} if start.shipped else {"TFTUNE_ARTIFACTS": "none"})
+    variables |= launch.NO_MULTICAST | ({} if start.shipped else {"TFTUNE_ARTIFACTS": "none"})
     if start.cpu:
         from tftune.kernels.comm import emulated
 
@@ -302,10 +292,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {"seconds": seconds, **told}
 
 
-def geomean(ratios: list[float]) -> float:
-    return exp(fmean(map(log, ratios)))
-
-
 def report(found: dict[str, Any], model: str, target: str) -> str:
     """The table and the line of results."""
     cases, lines = found["cases"], []
@@ -316,7 +302,7 @@ def report(found: dict[str, Any], model: str, target: str) -> str:
     lines += [f"{name:14} {seconds:.1f} s" for name, seconds in found["seconds"].items()]
     counted = {name: ratio for name, ratio in ratios.items() if name != "decode 200"}
     kinds = {
-        kind: geomean([ratio for name, ratio in counted.items() if name.startswith(kind)])
+        kind: geometric_mean(ratio for name, ratio in counted.items() if name.startswith(kind))
         for kind in ("decode", "prefill")
     }
     names = "plain", "plain again", "first", "second"
@@ -336,9 +322,7 @@ def main() -> int:
         text, rank, world, meeting = sys.argv[2:]
         rank_main(Start(**json.loads(text)), int(rank), int(world), meeting)
         return 0
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("--model", choices=MODELS, default="llama3.1-8b")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=400, help="after which all is ended")

@@ -26,12 +26,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
-from math import exp, log
 from pathlib import Path
-from statistics import fmean, median
+from statistics import geometric_mean, median
 from typing import Any
 
-from node import NO_MULTICAST
+import launch
 from parallel_models import MODELS, Model
 
 STEPS = 64
@@ -149,12 +148,12 @@ def report(found: dict[str, Any], options: argparse.Namespace, target: str) -> s
         batch = int(name.split()[1]) if name.startswith("decode") else 0
         rate = f"{batch / plain:10.0f} {batch / ours:10.0f} tokens/s" if batch else ""
         lines.append(f"{name:12} {plain * 1e3:9.3f} {ours * 1e3:9.3f} {ratios[name]:6.3f} {rate}")
-    decode = [log(ratio) for name, ratio in ratios.items() if name.startswith("decode")]
+    decode = geometric_mean(ratio for name, ratio in ratios.items() if name.startswith("decode"))
     prompt = [ratio for name, ratio in ratios.items() if name.startswith("prompt")]
     lines.append(f"log-probabilities: itself {found['itself']:.1e}, apart {found['apart']:.1e}")
     lines.append(
         f"RESULT vllm version={vllm.__version__} target={target} model={options.model} "
-        f"decode={exp(fmean(decode)):.3f} prompt={prompt[0] if prompt else float('nan'):.3f} "
+        f"{decode=:.3f} prompt={prompt[0] if prompt else float('nan'):.3f} "
         f"worst={min(ratios.values()):.3f} start_s={found['starts'][1]:.1f} "
         f"plain_start_s={found['starts'][0]:.1f}"
     )
@@ -162,7 +161,7 @@ def report(found: dict[str, Any], options: argparse.Namespace, target: str) -> s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = launch.parser(__doc__)
     parser.add_argument("--model", choices=[*MODELS], default="llama3.1-8b")
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 64, 256])
@@ -175,7 +174,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)
-    os.environ.update(NO_MULTICAST, VLLM_WORKER_MULTIPROC_METHOD="spawn")
+    os.environ.update(launch.NO_MULTICAST, VLLM_WORKER_MULTIPROC_METHOD="spawn")
     os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # `decisions` is sent to the workers
     from tftune.db.target import detect
 

@@ -13,7 +13,6 @@ and runs nothing. `tftune trials export` writes the rows to be committed.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import time
@@ -21,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import launch
 from node import run
 
 HERE = Path(__file__).parent
@@ -119,9 +119,7 @@ def results(log: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = launch.parser(__doc__)
     parser.add_argument("folder", type=Path, help="of rows, artifacts and logs; made where needed")
     parser.add_argument("--world", type=int, default=8, help="GPUs of the node")
     parser.add_argument("--seconds", type=float, default=560, help="for all steps together")

@@ -8,7 +8,6 @@ they can be read on a telephone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,11 @@ GREY, BLUE, ORANGE, GREEN, PURPLE = "#e6e6e6", "#a6cee8", "#f5c396", "#a8dcc8", 
 
 TAXES = {
     "BSP": [
-        ("launch", 0.5, GREY),
-        ("exchange", 3.0, ORANGE),
-        ("wait", 1.1, PURPLE),
-        ("launch", 0.5, GREY),
-        ("reload", 0.9, GREEN),
-        ("GEMM", 4.0, BLUE),
+        ("launch", 0.5, GREY), ("exchange", 3.0, ORANGE), ("wait", 1.1, PURPLE),
+        ("launch", 0.5, GREY), ("reload", 0.9, GREEN), ("GEMM", 4.0, BLUE),
     ],
     "fused": [("launch", 0.5, GREY), ("GEMM, tile by tile,\nas chunks of A arrive", 4.9, BLUE)],
-}
+}  # fmt: skip
 """Width of each part of a call, left to right, without a unit."""
 
 FLOW = [
@@ -51,23 +46,15 @@ FLAGS = {
 }
 
 SELECTING = [
-    (
-        "Is there an artifact of this machine,\nlayout, kernel source and Triton?",
-        "no",
-        "BSP: fallback",
-    ),
+    ("Is there an artifact of this machine,\nlayout, kernel source and Triton?", "no",
+     "BSP: fallback"),
     ("Was this very shape measured?", "yes", "its fastest config: measured"),
     ("Are smaller and larger sizes\nof the family measured?", "yes", "between them: interpolated"),
     ("Does the tree name configs\nthat are surely faster?", "yes", "one of them: interpolated"),
     ("Else", "", "BSP"),
-]
+]  # fmt: skip
 
-SAYS: dict[str, Any] = {
-    "taxes": TAXES,
-    "flow": FLOW,
-    "flags": FLAGS,
-    "selecting": SELECTING,
-}
+SAYS: dict[str, Any] = {"taxes": TAXES, "flow": FLOW, "flags": FLAGS, "selecting": SELECTING}
 
 
 def sheet(width: float, height: float) -> tuple[Any, Axes]:
@@ -154,18 +141,10 @@ def selecting() -> Any:
     return figure
 
 
-DIAGRAMS: dict[str, Callable[[], Any]] = {
-    "taxes": taxes,
-    "flow": flow,
-    "flags": flags,
-    "selecting": selecting,
-}
-
-
 def draw(folder: Path = FOLDER) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "tftune"
-    for name, make in DIAGRAMS.items():
-        figure = make()
+    for make in (taxes, flow, flags, selecting):
+        name, figure = make.__name__, make()
         description = {"Date": None, "Description": json.dumps(SAYS[name])}
         figure.savefig(folder / f"{name}.svg", metadata=description)
         pyplot.close(figure)

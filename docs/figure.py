@@ -34,31 +34,23 @@ def points() -> dict[str, list[tuple[int, float]]]:
 
     found = {}
     for target in TARGETS:
-        paper = set(
-            operation("all_gather_gemm").shape_sets["paper"](world=Target.parse(target).gpus)
-        )
-        rows = speedup.lines(
-            [trial for trial in speedup.read(target) if trial.shape in paper], "graph"
-        )
-        found[target] = sorted(
-            (row.shape.to_dict()["m"], round(speedup.speedup(row.winner), 3)) for row in rows
-        )
+        world = Target.parse(target).gpus
+        paper = set(operation("all_gather_gemm").shape_sets["paper"](world=world))
+        trials = (trial for trial in speedup.read(target) if trial.shape in paper)
+        rows = [(row.shape, row.winner) for row in speedup.lines(trials, "graph")]
+        found[target] = sorted((s.to_dict()["m"], round(speedup.speedup(w), 3)) for s, w in rows)
     return found
 
 
 def parts() -> dict[str, dict[str, float]]:
     """By case of `benchmarks/llama.py`, the microseconds of each form, the mean of its runs."""
     log = (ROOT / "db/tuned/llama-70b-h200x4-2026-11-26.log").read_text()
+    line = re.compile(r"^RESULT llama 70b (\w+ M=\d+) world=4 (.*)$", re.MULTILINE)
     found: dict[str, dict[str, list[float]]] = {}
-    for case, forms in re.findall(
-        r"^RESULT llama 70b (\w+ M=\d+) world=4 (.*)$", log, re.MULTILINE
-    ):
+    for case, forms in line.findall(log):
         for form, us in re.findall(r"(\w+)_us=([\d.]+)", forms):
             found.setdefault(case, {}).setdefault(form, []).append(float(us))
-    return {
-        case: {form: round(mean(each), 1) for form, each in forms.items()}
-        for case, forms in found.items()
-    }
+    return {c: {f: round(mean(us), 1) for f, us in forms.items()} for c, forms in found.items()}
 
 
 FORMS = {"pass": "with tftune", "compiled": "torch.compile"}
@@ -99,14 +91,8 @@ def draw(path: Path) -> None:
         name, colour = TARGETS[target]
         axes.plot(*zip(*values, strict=True), marker="o", markersize=4, color=colour, label=name)
     axes.axhline(1, color="#666666", linewidth=1, linestyle="--")
-    axes.annotate(
-        "BSP: collective, then GEMM",
-        (1, 1),
-        xytext=(0, 4),
-        textcoords="offset points",
-        color="#666666",
-        fontsize=9,
-    )
+    axes.annotate("BSP: collective, then GEMM", (1, 1), xytext=(0, 4),
+                  textcoords="offset points", color="#666666", fontsize=9)  # fmt: skip
     axes.set_xscale("log", base=2)
     shown = [m for m, _ in found["h200x8"]][::2]
     axes.set_xticks(shown, [str(m) for m in shown])

@@ -4,7 +4,7 @@ A test finds a stale page."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 
 from tftune.kernels.core.registry import OPS, Operation, operation
@@ -23,30 +23,21 @@ def wrapped(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return (
-        "\n".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
-        )
-        + "\n"
-    )
+    escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def knobs(op: Operation) -> Iterator[list[str]]:
     """One row for each knob: variants that have it, values (the default in bold), meaning."""
-    declared = {
-        choice: [name for name, choices in op.space.variants.items() if choice in choices]
-        for choice in all_choices(op)
-    }
-    for choice, variants in declared.items():
-        values = ", ".join(
-            f"**{value}**" if value == choice.default else str(value) for value in choice.values
-        )
-        yield [
-            f"`{choice.name}`",
-            ", ".join(f"`{name}`" for name in variants),
-            values,
-            choice.meaning,
-        ]
+    spaces = op.space.variants
+    for choice in dict.fromkeys(choice for choices in spaces.values() for choice in choices):
+        variants = quoted(name for name, choices in spaces.items() if choice in choices)
+        values = (f"**{v}**" if v == choice.default else str(v) for v in choice.values)
+        yield [f"`{choice.name}`", variants, ", ".join(values), choice.meaning]
 
 
 def part(op: Operation) -> str:
@@ -54,33 +45,21 @@ def part(op: Operation) -> str:
     that varies."""
     name, make = next(iter(op.shape_sets.items()))
     shapes = [shape.to_dict() for shape in make()]
-    size, values = next(
-        (size, found)
-        for size in op.shape.sizes()
-        if len(found := list(dict.fromkeys(s[size] for s in shapes))) > 2
-    )
+    by_size = {size: list(dict.fromkeys(s[size] for s in shapes)) for size in op.shape.sizes()}
+    size, values = next(found for found in by_size.items() if len(found[1]) > 2)
     world = "world=4," if "world" in signature(make).parameters else ""
     return f"{name}:{world}{size}={values[1]}+{values[-1]}"
 
 
-def all_choices(op: Operation) -> list:
-    return [choice for choices in op.space.variants.values() for choice in choices]
-
-
 def section(op: Operation) -> str:
     """The page's part on one operation."""
-    rules = [
-        [rule.sentence, ", ".join(f"`{name}`" for name in rule.variants or op.space.variants)]
-        for rule in op.space.rules
-    ]
-    features = [
-        [f"`{name}`", meaning] for name, (meaning, _) in op.module("features").FEATURES.items()
-    ]
-    variants = ", ".join(f"`{name}`" for name in op.space.variants)
+    known, variants = op.module("features").FEATURES, op.space.variants
+    rules = [[rule.sentence, quoted(rule.variants or variants)] for rule in op.space.rules]
+    features = [[f"`{name}`", meaning] for name, (meaning, _) in known.items()]
     sets = ", ".join(f"`{name}` ({len(make())})" for name, make in op.shape_sets.items())
     paragraphs = (
         OPS[op.name],
-        f"Variants: {variants}. Shapes are written as `{op.shape.example()}`.",
+        f"Variants: {quoted(variants)}. Shapes are written as `{op.shape.example()}`.",
         f"Named sets, with their shapes counted: {sets}. What each holds, and from which source, "
         f"says `kernels/{op.name}/workloads.py`. Options follow a colon, and a size keeps a part "
         f"of the set: `{part(op)}`.",

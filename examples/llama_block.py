@@ -81,9 +81,8 @@ class Attention(nn.Module):
         for name, heads in (("q", size.heads), ("k", size.kv_heads), ("v", size.kv_heads)):
             setattr(self, name, nn.Linear(size.hidden, heads * self.head_dim, bias=False))
         self.o = nn.Linear(size.heads * self.head_dim, size.hidden, bias=False)
-        positions = (
-            torch.arange(case.tokens) if case.plan == "prefill" else torch.tensor([CONTEXT - 1])
-        )
+        last = torch.tensor([CONTEXT - 1])
+        positions = torch.arange(case.tokens) if case.plan == "prefill" else last
         rates = 500_000 ** -(torch.arange(0, self.head_dim, 2) / self.head_dim)
         angles = torch.outer(positions.float(), rates).repeat(1, 2)
         self.register_buffer("cos", angles.cos())

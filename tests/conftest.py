@@ -30,9 +30,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # One kernel of OpenBLAS on every x86: others round differently, and a fit that has several best
 # answers then takes another one (seen with AVX-512: 3 of 7 artifacts).
 os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
-if (
-    "PYTEST_XDIST_WORKER" in os.environ
-):  # workers have all cores busy: threads of BLAS would only wait for each other
+# Workers have all cores busy: threads of BLAS would only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shared 2-core machine is slow at times, and a slow example is no counterexample.
 settings.register_profile("tftune", deadline=None)
@@ -125,9 +124,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, marker in wanted:
         count = marker.args[0] if marker.args else 1
         if here < count:
-            item.add_marker(
-                pytest.mark.skip(reason=f"needs {count} GPUs and this machine has {here}")
-            )
+            reason = f"needs {count} GPUs and this machine has {here}"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
@@ -141,57 +139,27 @@ def make_rows() -> Callable[..., list[Trial]]:
     from tftune.kernels.core.space import Config
     from tftune.models.timeline.simulator import predict
 
-    small = dict(
-        block_m=16,
-        block_n=32,
-        block_k=128,
-        group_m=1,
-        split_k=1,
-        num_warps=4,
-        num_stages=4,
-        comm_programs=8,
-        rows_per_flag=16,
-    )
+    small = {"block_m": 16, "block_n": 32, "block_k": 128, "group_m": 1, "split_k": 1}
+    small |= {"num_warps": 4, "num_stages": 4, "comm_programs": 8, "rows_per_flag": 16}
 
     def build(
         shapes: tuple[Shape, ...], mode: str = "graph", target: str = "h200x8", bench: str = "model"
     ) -> list[Trial]:
         chip = Target.parse(target).chip
-        configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)} | {
-            SPACE.complete(Config(variant, **small, k_per_flag=1024))
-            for variant in ("pull", "push")
-        }
+        configs = {config for shape in shapes for config in SPACE.defaults(shape, chip)}
+        for variant in ("pull", "push"):
+            configs.add(SPACE.complete(Config(variant, **small, k_per_flag=1024)))
         noise = [1 + 0.001 * (i % 5) for i in range(9 if bench == "node" else 1)]
         rows = []
         for shape in shapes:
-            valid = [
-                config
-                for config in sorted(configs)
-                if SPACE.why_invalid(shape, config, chip) is None
-            ]
+            valid = (c for c in sorted(configs) if SPACE.why_invalid(shape, c, chip) is None)
             times = {config: predict(shape, config, mode, chip) for config in valid}
             bsp = min(us for config, us in times.items() if config.variant == "bsp")
+            bsp_us = tuple(bsp * part for part in reversed(noise))
             for config, us in times.items():
-                found = Measurement(
-                    tuple(us * part for part in noise),
-                    tuple(bsp * part for part in reversed(noise)),
-                    1e-4,
-                )
-                code = installed(shape.op, config.variant)
-                rows.append(
-                    Trial(
-                        shape,
-                        config,
-                        mode,
-                        target,
-                        bench,
-                        "run",
-                        code,
-                        found,
-                        "final",
-                        "2026-11-21",
-                    )
-                )
+                found = Measurement(tuple(us * part for part in noise), bsp_us, 1e-4)
+                key = shape, config, mode, target, bench, "run", installed(shape.op, config.variant)
+                rows.append(Trial(*key, found, "final", "2026-11-21"))
         return rows
 
     return build
@@ -315,12 +283,10 @@ def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], F
     from tftune.pipeline.training_job import Source, fit
 
     def remembered(source: Source, judged: bool = True, **options: Any) -> Fit:
-        if not judged:
-            return fit(source, judged=False, **options)
         rows = tuple(source.trials)
-        if rows not in fits:
+        if judged and rows not in fits:
             fits[rows] = fit(source, **options)
-        return fits[rows]
+        return fits[rows] if judged else fit(source, judged=False, **options)
 
     monkeypatch.setattr("tftune.pipeline.training_job.fit", remembered)
 

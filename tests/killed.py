@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tftune.db.target import Target
 from tftune.db.trial import MODES, Outcome, Trial
@@ -39,12 +39,10 @@ FAULTS = Drill.parse("crash=0.1,wrong=0.1")
 
 
 def predicted(shape: Shape, config: Config, mode: str, chip: Chip) -> float:
-    knobs = sum(
-        value * place for place, (_, value) in enumerate(config.knobs) if isinstance(value, int)
-    )
-    return (20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5) * (
-        2 if mode == "eager" else 1
-    )
+    values = [value if isinstance(value, int) else 0 for _, value in config.knobs]
+    knobs = sum(place * value for place, value in enumerate(values))
+    us = 20.0 if config.variant == "bsp" else 10 + knobs % 97 / 5
+    return 2 * us if mode == "eager" else us
 
 
 class Notes:
@@ -70,17 +68,9 @@ class Notes:
 class SlowBench(ModelBench):
     """Long enough on each trial to be killed in it."""
 
-    def measure(
-        self,
-        shape: Shape,
-        config: Config,
-        mode: str,
-        baseline: Config | None,
-        *,
-        stage: str = "search",
-    ) -> Outcome:
+    def measure(self, *asked: Any, **options: Any) -> Outcome:
         time.sleep(0.01)
-        return super().measure(shape, config, mode, baseline, stage=stage)
+        return super().measure(*asked, **options)
 
 
 def bench_of(kind: str) -> SlowBench | NodeBench:

@@ -53,19 +53,12 @@ def run_tests(tree: Path, tests: Sequence[str], deadline_s: float) -> tuple[int 
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-m", "", *tests]
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=tree,
-            env=environment,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        to = {"stdout": output, "stderr": output}
+        process = subprocess.Popen(command, cwd=tree, env=environment, start_new_session=True, **to)
         try:
             status = process.wait(deadline_s)
         except subprocess.TimeoutExpired:
             status = None
-        if status is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         output.seek(0)

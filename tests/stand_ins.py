@@ -79,16 +79,20 @@ def random_shapes(seed: int, count: int) -> list[Any]:
     return found
 
 
+def join(rank: int, world: int, folder: Path) -> None:
+    """A rank of gloo's default group."""
+    import torch.distributed as dist
+
+    meeting = f"file://{folder}/rendezvous"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
+
+
 def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
     """What this rank answers once all ranks bound the same artifact, and once the broken one had a
     bad file or failed its checks."""
-    import torch.distributed as dist
-
     import tftune
 
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
-    )
+    join(rank, world, folder)
 
     def bound(file: str, verdict: str = "ok") -> Any:
         tftune._default = None
@@ -98,12 +102,11 @@ def asked(rank: int, world: int, folder: Path, broken: int) -> dict[str, Any]:
 
     first = bound("sound")
     answers = [tftune.select_kernel(shape) for shape in random_shapes(3, 10_000)]
+    told = repr([(str(answer.config), answer.reason) for answer in answers])
     return {
         "variant": first.config.variant,
         "variants": sorted({answer.config.variant for answer in answers}),
-        "answers": sha256(
-            repr([(str(answer.config), answer.reason) for answer in answers]).encode()
-        ).hexdigest(),
+        "answers": sha256(told.encode()).hexdigest(),
         "edited": bound("edited"),
         "cut": bound("cut"),
         "failed": bound("sound", "link 3 is slow"),
@@ -116,16 +119,13 @@ def swapped(rank: int, world: int, folder: Path, late: int) -> dict[str, Any]:
     import logging
 
     import torch
-    import torch.distributed as dist
 
     import tftune
     from tftune import ops
     from tftune.kernels.all_gather_gemm import host
     from tftune.kernels.comm.workspace import Workspace
 
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world
-    )
+    join(rank, world, folder)
     logged, ran = list[str](), list[str]()
     handler = logging.Handler()
     handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]

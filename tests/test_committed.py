@@ -19,8 +19,8 @@ from statistics import fmean, median
 from typing import Any
 
 import pytest
+import results_page
 import shipped
-import speedup
 
 from tftune.db.committed import files_of, read_files
 from tftune.db.evidence import counting
@@ -325,7 +325,7 @@ def test_a_modelled_artifact_says_so_and_answers_only_where_that_is_allowed(path
 def test_the_page_of_results_shows_these_rows() -> None:
     text = (ROOT / "docs/results.md").read_text()
     shown = text.partition("--page` -->\n")[2].partition("\n<!-- end of speedup -->")[0]
-    assert shown == speedup.results_page().page(), (
+    assert shown == results_page.page(), (
         "run `python benchmarks/speedup.py --page` and put what it prints between the markers"
     )
 

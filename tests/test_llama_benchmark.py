@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import copy
 
+import llama  # finds examples/
 import pytest
 import torch
 import torch.distributed as dist
+from ranks import bind, relative_error
 from torch.distributed.tensor import DTensor
 
 import tftune
@@ -17,8 +19,6 @@ from tftune.kernels.comm.workspace import Workspace
 
 
 def test_tokens_that_ranks_share_are_padded_and_sequences_are_not() -> None:
-    import llama
-
     given = argparse.Namespace(size=["8b", "70b"], prefill=[1024, 3001], decode=[3])
     found = [(size, str(case)) for size, case in llama.cases(given, 8)]
     each = ["prefill M=1024", "prefill M=3008", "decode M=3"]
@@ -29,8 +29,6 @@ def test_tokens_that_ranks_share_are_padded_and_sequences_are_not() -> None:
 @pytest.mark.parametrize(("plan", "shape"), [("prefill", (1, 4, 64)), ("decode", (8, 1, 64))])
 def test_alone_a_rank_computes_its_part_of_the_block(plan: str, shape: tuple[int, ...]) -> None:
     """Its weights are half of the block's, its result has this rank's rows."""
-    import llama
-
     options = {"device": torch.device("cpu"), "dtype": torch.float32}
     case = llama.Case(plan, 8, llama.SIZES["tiny"])
     half, whole = llama.alone(case, 2, **options), llama.alone(case, 1, **options)
@@ -41,8 +39,6 @@ def test_alone_a_rank_computes_its_part_of_the_block(plan: str, shape: tuple[int
 
 
 def test_a_line_has_times_and_what_they_say() -> None:
-    import llama
-
     us = {"eager": 400.0, "compiled": 150.0, "pass": 120.0, "alone": 100.0}
     assert llama.line("8b decode M=1", us) == (
         "RESULT llama 8b decode M=1 eager_us=400.0 compiled_us=150.0 pass_us=120.0 alone_us=100.0 "
@@ -54,8 +50,6 @@ def test_a_line_has_times_and_what_they_say() -> None:
 def test_without_ranks_it_says_how_to_start_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import llama
-
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     with pytest.raises(SystemExit, match="2"):
         llama.main([])
@@ -66,9 +60,6 @@ def test_without_ranks_it_says_how_to_start_it(
 @torch.no_grad()
 def differences(workspace: Workspace) -> dict[str, float]:
     """How far the parallel block is from the whole one, by plan."""
-    import llama
-    from ranks import relative_error
-
     mesh, found = dist.init_device_mesh("cpu", (workspace.world,)), {}
     for plan in ("prefill", "decode"):
         case = llama.Case(plan, 6, llama.SIZES["tiny"])
@@ -106,9 +97,6 @@ def test_the_parallel_block_is_the_whole_one(world: int) -> None:
 def through_the_pass(workspace: Workspace) -> tuple[int, dict[str, float]]:
     """Of the block in training, how many collectives the pass replaces, and how far its gradients
     are from those of the eager one, by parameter."""
-    import llama  # finds examples/
-    from ranks import bind, relative_error
-
     bind(workspace, None)
     found = tftune.compile_pass(workspace.group, training=True, workspace=workspace)
     mesh = dist.init_device_mesh("cpu", (workspace.world,))

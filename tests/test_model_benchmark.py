@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import product
 
 import model
 import pytest
@@ -42,26 +43,18 @@ def test_a_score_by_hand() -> None:
     """Twelve configs, modelled 10 % high in the right order, the best of which is then put last."""
     measured = {config: 10.0 + number for number, config in enumerate(PUSH)}
     right = model.score(measured, lambda config: 1.1 * measured[config])
-    assert (
-        right.errors == pytest.approx([0.1] * 12)
-        and right.spearman == pytest.approx(1)
-        and right.regret == 1
-    )
-    wrong = model.score(
-        measured, lambda config: 100.0 if config == PUSH[0] else 1.1 * measured[config]
-    )
+    assert right.errors == pytest.approx([0.1] * 12)
+    assert right.spearman == pytest.approx(1) and right.regret == 1
+    late = {config: 1.1 * us for config, us in measured.items()} | {PUSH[0]: 100.0}
+    wrong = model.score(measured, late.__getitem__)
     assert wrong.regret == 1.1 and wrong.spearman < 0.6
     both = model.result([right, wrong])
     assert both["mdape"] == pytest.approx(0.1) and both["top10"] == 0.5
 
 
 def test_what_ranks_all_alike_has_no_rank_correlation() -> None:
-    assert (
-        model.score(
-            {config: float(n + 1) for n, config in enumerate(PUSH)}, lambda config: 1.0
-        ).spearman
-        == 0
-    )
+    measured = {config: float(n + 1) for n, config in enumerate(PUSH)}
+    assert model.score(measured, lambda config: 1.0).spearman == 0
 
 
 def test_a_fit_finds_the_constants_that_made_the_times() -> None:
@@ -72,18 +65,15 @@ def test_a_fit_finds_the_constants_that_made_the_times() -> None:
     knobs = dict(block_m=16, rows_per_flag=16, k_per_flag=8192, split_k=1)
     configs = [
         Config(v, **knobs, block_n=n, num_stages=s)
-        for v in ("push", "pull")
-        for n in (64, 128)
-        for s in (2, 4)
+        for v, n, s in product(("push", "pull"), (64, 128), (2, 4))
     ]
     rows = {
         shape: {config: predict(shape, config, "graph", other) for config in configs}
         for shape in shapes
     }
     found = model.fitted(rows, "graph", H200)
-    assert found.rates.load_us == pytest.approx(
-        0.6, rel=0.05
-    ) and found.links.skew_us == pytest.approx(9.0, rel=0.1)
+    assert found.rates.load_us == pytest.approx(0.6, rel=0.05)
+    assert found.links.skew_us == pytest.approx(9.0, rel=0.1)
 
 
 def test_the_committed_rows_out_of_sample() -> None:
@@ -92,15 +82,14 @@ def test_the_committed_rows_out_of_sample() -> None:
     rows = model.times(model.read("h200x2"), "graph")
     outside = {shape: measured for shape, measured in rows.items() if not model.in_fit(shape)}
     assert len(outside) > len(rows) / 2
-    figures = model.result(
-        model.scores(outside, lambda shape, config: predict(shape, config, "graph", H200)).values()
-    )
-    assert figures["mdape"] < 0.15 and figures["spearman"] > 0.85 and figures["top10"] > 0.9, (
-        figures
-    )
-    plain = model.result(
-        model.scores(outside, lambda shape, config: model.roofline(shape, config, H200)).values()
-    )
+
+    def figures_of(modelled: model.Model) -> dict[str, float]:
+        return model.result(model.scores(outside, modelled).values())
+
+    figures = figures_of(lambda shape, config: predict(shape, config, "graph", H200))
+    assert figures["mdape"] < 0.15 and figures["spearman"] > 0.85, figures
+    assert figures["top10"] > 0.9, figures
+    plain = figures_of(lambda shape, config: model.roofline(shape, config, H200))
     assert plain["mdape"] > 3 * figures["mdape"] and plain["spearman"] < 0.5 * figures["spearman"]
 
 
@@ -116,7 +105,6 @@ def test_the_figures_of_a_machine_with_rows_of_fitted_shapes_and_of_one_without(
 
 @pytest.mark.thorough
 def test_a_warm_search_needs_half_of_a_cold_one() -> None:
-    ratio, lines = model.warm_over_cold(
-        model.read("h200x4", every=True), Target.parse("h200x4"), "graph", 40, 600
-    )
+    rows = model.read("h200x4", every=True)
+    ratio, lines = model.warm_over_cold(rows, Target.parse("h200x4"), "graph", 40, 600)
     assert ratio < 0.5 and len(lines) == 2

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
-import limit
 import pytest
 import speedup
 import yaml
@@ -138,7 +138,7 @@ def headline(op: str, name: str, **options: str) -> tuple[str, str]:
     shapes = operation(op).shape_sets[name](world=8, **options)
     rows = [trial for trial in speedup.read("h200x8", op) if trial.shape in shapes]
     found = [speedup.speedup(line.winner) for line in speedup.lines(rows, "graph")]
-    return f"{limit.geomean(found):.2f}", str(len(found))
+    return f"{geometric_mean(found):.2f}", str(len(found))
 
 
 def test_the_headline_of_the_readme_is_what_the_rows_say() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import serve
-from supervise import supervise
+from launch import supervise
 
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure, Measurement, Run, Trial
@@ -21,12 +21,6 @@ from tftune.kernels.core.space import Config
 
 SHAPE = AllGatherGemm(64, 512, 1024, 2, **serve.LAYOUT)
 OTHER = replace(SHAPE, m=128)
-
-
-def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """The benchmark on emulated ranks."""
-    command = [sys.executable, serve.__file__, "--cpu", *words]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 def row(selected: float, bsp: float, **changes: Any) -> serve.Row:
@@ -98,43 +92,41 @@ def test_the_best_known_is_the_newest_final_row_of_the_best_config(path: Path) -
     assert serve.best_known(None, [SHAPE]) == {}
 
 
+def emulated(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, serve.__file__, "--cpu", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+
+
 def test_two_tiny_shapes_before_and_after_a_warm_up(tmp_path: Path) -> None:
     out, rows = tmp_path / "out.jsonl", tmp_path / "rows.jsonl"
-    done = ran(
-        "--world", "2", "--warm-up", "--shapes", "m=8,n=48,k=64;m=24,n=40,k=72",
-        "--seconds", "110", "--out", out, "--rows", rows,
-    )  # fmt: skip
+    shapes = "m=8,n=48,k=64;m=24,n=40,k=72"
+    words = ["--world", "2", "--warm-up", "--shapes", shapes, "--seconds", "110"]
+    done = emulated(tmp_path, *words, "--out", out, "--rows", rows)
     assert done.returncode == 0, done.stderr
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert [line.split()[5:7] for line in results] == [
-        ["phase=before", "shapes=2"],
-        ["phase=after", "shapes=2"],
-    ]
+    phases = [" ".join(line.split()[5:7]) for line in results]
+    assert phases == ["phase=before shapes=2", "phase=after shapes=2"]
     assert "source=fallback:2" in results[0] and "source=measured:2" in results[1]
     written = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(each["phase"], each["error"]) for each in written] == [
-        ("before", 0.0), ("before", 0.0), ("after", 0.0), ("after", 0.0),
-    ]  # fmt: skip
+    assert [each["phase"] for each in written] == ["before", "before", "after", "after"]
+    assert all(each["error"] == 0.0 for each in written)
     assert {trial.stage for trial in read_rows(rows)[1]} == {"warm_up"}
 
 
-def test_no_shape_is_begun_when_the_time_is_nearly_over() -> None:
-    done = ran("--world", "1", "--shapes", "m=8,n=48,k=64", "--until", "1")
+def test_no_shape_is_begun_when_the_time_is_nearly_over(tmp_path: Path) -> None:
+    done = emulated(tmp_path, "--world", "1", "--shapes", "m=8,n=48,k=64", "--until", "1")
     assert done.returncode == 0, done.stderr
     assert "the time is nearly over after 0 shapes" in done.stdout
     assert "RESULT" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_a_wrong_shape_is_refused(tmp_path: Path) -> None:
+    for words, sentence in (
         (["--shapes", "m=7,n=48,k=64"], "m=7 must be divisible by world=2"),
         ([], "one of the arguments --shapes --random is required"),
-    ],
-)
-def test_a_wrong_shape_is_refused(words: list[str], sentence: str) -> None:
-    done = ran(*words)
-    assert done.returncode == 2 and sentence in done.stderr
+    ):
+        done = emulated(tmp_path, *words)
+        assert done.returncode == 2 and sentence in done.stderr
 
 
 def test_ranks_that_hang_or_fail_are_ended(tmp_path: Path) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import rows
 import strangers
 from strangers import Case
-
-ROOT = Path(__file__).parent.parent
 
 
 def test_no_model_of_it_has_rows() -> None:
@@ -44,7 +41,7 @@ def test_the_report_counts_what_was_slower_and_what_was_answered() -> None:
 
 @pytest.mark.thorough
 def test_it_runs_on_emulated_ranks() -> None:
-    command = [sys.executable, ROOT / "benchmarks/strangers.py", "--cpu", "--shapes", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    command = [sys.executable, strangers.__file__, "--cpu", "--shapes", "4"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"RESULT strangers target=emulatedx2 shapes=4 below=0", done.stdout)

@@ -10,14 +10,13 @@ from statistics import median
 from types import SimpleNamespace
 
 import pytest
+import vllm_llama
 
 from tftune.pipeline.model_config import config_of
 from tftune.pipeline.model_shapes import ALL_REDUCE, model_shapes
 
 
 def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
-    import vllm_llama
-
     fields = vllm_llama.config_of(vllm_llama.MODELS["qwen2.5-7b"], layers=28)
     shapes = model_shapes(config_of(fields, "here"), 2, ALL_REDUCE, (16,), ()).shapes
     widths = {(shape.op, shape.to_dict()["n"]) for shape in shapes}
@@ -37,8 +36,6 @@ def test_the_page_shows_what_was_measured() -> None:
 
 
 def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    import vllm_llama
-
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.23.0"))
     cases = {
         "decode 16": {"plain_s": [4e-3, 4e-3, 9e-3], "ours_s": [2e-3, 8e-3, 2e-3]},
