@@ -64,18 +64,12 @@ def plain(shape: Shape, config: Config, mode: str, baseline: Config | None, stag
     return Measurement((us,) * 3, () if baseline is None else (time_us(shape, baseline, mode),) * 3)
 
 
-class FakeBench:
+class FakeBench(Bench):
     """Answers from a function, and remembers what it was asked."""
 
     name = "model"
     target = TARGET
-    condition = ""
-    starts_s = recoveries_s = ()
-    spent_s: dict[str, float] = {}  # noqa: RUF012
     compare: Compare | None = None
-
-    def conditions(self) -> dict[str, object]:
-        return {}
 
     def __init__(self, answer: Answer = plain) -> None:
         self.answer = answer
@@ -84,13 +78,8 @@ class FakeBench:
         self.restarts: list[int] = []
         self.announced: set[tuple[Shape, Config]] = set()
 
-    def known(self, shape: Shape, mode: str) -> None: ...
-
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         self.announced |= {(shape, config) for config in configs}
-
-    def ready(self, shape: Shape, config: Config) -> bool:
-        return True
 
     def settle(self, timeout_s: float) -> None:
         assert timeout_s > 0 and not self.asked
@@ -110,8 +99,6 @@ class FakeBench:
 
     def restart(self) -> None:
         self.restarts.append(len(self.asked))
-
-    def close(self) -> None: ...
 
     def of(self, stage: str, shape: Shape = SMALL, mode: str = "graph") -> list[Config]:
         return [config for s, config, m, g in self.asked if (s, m, g) == (shape, mode, stage)]

@@ -181,13 +181,14 @@ def search_shape(job: Job, shape: Shape, node: str) -> Found:
     from contextlib import closing
 
     from tftune.cli.search_job import find
+    from tftune.tuner.search.search import SILENT
 
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "node.db") as store:
         _fill(store, job.rows, Path(folder))
         before = {trial.id for trial in store.trials(op=job.op, condition=None)}
         with closing(job.bench(job, [shape], store)) as bench:
-            quiet = _Quiet()
-            lines = find(job.op, [shape], job.modes, bench, store, quiet, job.options, job.budget_s)
+            what = job.op, [shape], job.modes, bench, store, SILENT, job.options, job.budget_s
+            lines = find(*what)
         new = [trial for trial in store.trials(op=job.op, condition=None) if trial.id not in before]
         rows = _packed(store, new, Path(folder))
     return Found(node, shape, rows, tuple(lines))
@@ -222,22 +223,6 @@ def _defaults(space: Any, shape: Shape, target: Any) -> list[Config]:
         if config.variant != "bsp" and space.why_invalid(shape, config, target.chip) is None
     ]
     return configs[:CONFIGS]
-
-
-class _Quiet:
-    """Progress that nobody watches: the driver tells of whole shapes."""
-
-    def start(self, total: int | None, stage: str = "") -> None:
-        """Not told."""
-
-    def doing(self, what: str) -> None:
-        """Not told."""
-
-    def advance(self, trial: Any) -> None:
-        """Not told."""
-
-    def finish(self) -> None:
-        """Not told."""
 
 
 # Rows on their way.
