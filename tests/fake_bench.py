@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,18 @@ def run(
         store,
         **{"effort": "tiny", "sampler": "random"} | more,
     )  # type: ignore[arg-type]
+
+
+class Stopped(FakeBench):
+    """Ctrl-C comes while it measures what follows so many questions."""
+
+    def __init__(self, moment: int) -> None:
+        def stopping(*question: Any) -> Outcome:
+            if len(self.asked) > moment:
+                raise KeyboardInterrupt
+            return plain(*question)
+
+        super().__init__(stopping)
 
 
 def failing(

@@ -344,11 +344,12 @@ class SearchStage:
         """What is like the strongest BSP, the warm configs, the model's best, then the proposals of
         the modes' samplers in turn."""
         opening, likely = self.opening, dict[str, list[Config]]()
-        for source in (
+        sources: tuple[Callable[[_Track], list[Config]], ...] = (
             lambda track: opening.like_bsp(track.place[0], [track.bsp.config]),
             lambda track: opening.warm(track.place),
             lambda track: opening.predicted(track.place, track.proposer.feasible),
-        ):
+        )
+        for source in sources:
             for track in (track for track in tracks if track.room):
                 configs = [config for config in source(track) if self._may_try(track, config)]
                 self.rows.bench.ahead(track.place[0], configs)
