@@ -37,7 +37,7 @@ def suggest(trial: optuna.Trial, space: Space) -> Config:
     """The config that the study's sampler chooses for this trial: first the variant, then that
     variant's knobs."""
     variant = trial.suggest_categorical("variant", list(space.variants))
-    knobs: dict[str, Any] = {
+    knobs = {
         choice.name: trial.suggest_categorical(f"{variant}.{choice.name}", choice.values)
         for choice in space.choices(variant)
     }

@@ -172,8 +172,7 @@ def best_of(
     rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int
 ) -> Best:
     """The fastest of what was measured again, or of the search's own where BSP was not."""
-    searched = rows.searched(place)
-    trials: Mapping[Config, Trial] = searched
+    searched = trials = rows.searched(place)
     if (measured := again.get(bsp.config)) is not None and _measured(measured):
         trials, bsp = again, measured
     won = standing(trials, [*searched.items(), *trials.items()], place[1])

@@ -2,9 +2,8 @@
 winners again, in a fresh world.
 
 Our rows are the truth. Each outcome is committed before any study hears of it, and a search reads
-them back first: the same command goes on where it was stopped and measures nothing twice. The
-sampler is told of the rows at each start; the study in the database is a copy of them for Optuna's
-tools.
+them back first: the same command goes on where it was stopped and measures nothing twice. The sampler
+is told of the rows at each start; the study in the database is a copy of them for Optuna's tools.
 """
 
 from __future__ import annotations
