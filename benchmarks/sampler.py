@@ -63,7 +63,7 @@ from tftune.models.timeline.simulator import predict
 from tftune.tuner.search.feasible import Feasible
 from tftune.tuner.search.feasible_sampler import suggest
 from tftune.tuner.search.opening import likeliest
-from tftune.tuner.search.samplers import make_sampler
+from tftune.tuner.search.samplers import Proposer
 
 NEAR = 1.05
 EARLY, LIMIT = 80, 320
@@ -126,11 +126,10 @@ def ours(
     hinted: bool = False,
     opening: Callable[[Measured], list[Config]] = lambda measured: [],
 ) -> Callable[[Measured, int], Iterator[Config]]:
-    """What one of our samplers asks for."""
+    """What one of our samplers asks for, through the `Proposer` that a search uses."""
 
     def asks(measured: Measured, seed: int) -> Iterator[Config]:
-        hint = measured.hint if hinted else None
-        proposer = make_sampler(sampler, measured.feasible, seed, hint)
+        proposer = Proposer(measured.feasible, sampler, seed, measured.hint if hinted else None)
         for config in chain(measured.bsp, opening(measured), iter(proposer.ask, None)):
             yield config
             proposer.tell(config, measured.ratios.get(config))

@@ -115,11 +115,10 @@ def one_node(shape: Shape, path: Path) -> list[Trial]:
     from tftune.cli.search_job import find
     from tftune.kernels.core.registry import operation
     from tftune.pipeline.bench_factory import find_target, make_bench
-    from tftune.tuner.search.search import SILENT
 
     with Store.open(path) as store:
         bench = make_bench("model", operation(OP), find_target("model", "mi300x8"), [shape], store)
-        find(OP, [shape], ("graph",), bench, store, SILENT, OPTIONS)
+        find(OP, [shape], ("graph",), bench, store, None, OPTIONS)
         return store.trials()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -333,3 +334,33 @@ def test_what_iris_does_not_take_is_said_before_anything_runs() -> None:
         match="multiples of 128 rows and of 64 columns of a shard, not 16 and 64",
     ):
         rival_calls.IrisBuffer(AllGatherGemm(16, 64, 128, 2), workspace)
+
+
+TORCH_CALL = """
+from types import SimpleNamespace
+import torch, torch.distributed as dist
+import rival_calls
+from tftune.kernels.all_gather_gemm import AllGatherGemm
+
+dist.init_process_group("gloo", init_method="file:///{file}", rank=0, world_size=1)
+for shard in "km":
+    shape = AllGatherGemm(8, 12, 16, 1, shard=shard)
+    workspace = SimpleNamespace(device=torch.device("cuda"))
+    call = rival_calls.Torch(shape, workspace)
+    call.into_c = False
+    sizes = (8, 16), (16, 12), (8, 12)
+    a, b, c = (torch.empty(size, device="meta", dtype=torch.float16) for size in sizes)
+    call(a, b, c)
+    print(tuple(call.results[c.data_ptr()].shape))
+"""
+
+
+def test_torch_takes_the_call_as_it_is_written(tmp_path: Path) -> None:
+    """Its operator without data (meta tensors), on a group of one rank: the arguments fit, and the
+    result is taken from the right place."""
+    code = TORCH_CALL.format(file=str(tmp_path / "rendezvous").lstrip("/"))
+    folder = Path(rival_calls.__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split("\n")[:2] == ["(8, 12)", "(8, 12)"], done.stderr

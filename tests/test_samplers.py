@@ -19,8 +19,12 @@ from tftune.tuner.search.feasible import Feasible
 from tftune.tuner.search.feasible_sampler import (
     FeasibleSampler,
     Hint,
+    config_of,
+    finished,
+    parameters,
+    suggest,
 )
-from tftune.tuner.search.samplers import SAMPLERS, make_sampler
+from tftune.tuner.search.samplers import SAMPLERS, Proposer, make_sampler
 
 SHAPE = AllGatherGemm(m=64, n=3584, k=8192, world=8)
 POWERS = (16, 32, 64, 128, 256, 512, 1024)
@@ -61,14 +65,13 @@ def toy_time(config: Config) -> float:
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
-    """Optuna's TPE."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def run(
     sampler: str, feasible: Feasible, count: int, seed: int = 0, hint: Hint | None = None
 ) -> list[Config]:
-    proposer = make_sampler(sampler, feasible, seed, hint)
+    proposer = Proposer(feasible, sampler, seed, hint)
     asked = []
     while len(asked) < count and (config := proposer.ask()):
         asked.append(config)
@@ -116,10 +119,23 @@ def test_the_matrix_tells_every_config_apart_and_shares_knobs_between_variants()
     assert feasible.matrix[feasible.index[push]].tolist() == [0, 0, 1, 16, 32, 64, 1]
 
 
+@pytest.mark.parametrize("config", [Config("bsp"), Config("push", block_m=64, order="row")])
+def test_parameters_are_the_config_and_back(config: Config) -> None:
+    assert config_of(parameters(config)) == config
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_each_feasible_config_is_proposed_once_until_none_is_left(sampler: str) -> None:
+    feasible = Feasible.of(toy((16, 32, 64)), SHAPE, MI300X)
+    assert 20 < len(feasible) < 81
+    asked = run(sampler, feasible, count=1000)
+    assert len(asked) == len(set(asked)) and set(asked) == set(feasible.configs)
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_what_was_told_is_not_proposed(sampler: str) -> None:
     feasible = Feasible.of(toy(), SHAPE, MI300X)
-    proposer = make_sampler(sampler, feasible, seed=3)
+    proposer = Proposer(feasible, sampler, seed=3)
     told = feasible.configs[::2]
     for place, config in enumerate(told):
         proposer.tell(config, None if place % 3 == 0 else toy_time(config))
@@ -130,8 +146,8 @@ def test_what_was_told_is_not_proposed(sampler: str) -> None:
 def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(
     sampler: str, whole: Feasible
 ) -> None:
-    once = make_sampler(sampler, whole, seed=5)
-    again = make_sampler(sampler, whole, seed=5)
+    once = Proposer(whole, sampler, seed=5)
+    again = Proposer(whole, sampler, seed=5)
     for number in range(30):
         config = once.ask()
         assert config is not None and config in whole and config == again.ask()
@@ -144,7 +160,7 @@ def test_no_ask_is_infeasible_and_the_same_seed_asks_the_same(
                 if config.variant != "bsp"
                 else 1.0,
             )
-    assert len(once.seen) == 30
+    assert len(once.study.trials) == 30
 
 
 def test_exhaustive_goes_in_the_order_of_the_space() -> None:
@@ -208,7 +224,7 @@ def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(
 
 def test_with_a_hint_the_process_needs_one_measured_config() -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    proposer = make_sampler("gp", feasible, seed=0, hint=good)
+    proposer = Proposer(feasible, "gp", seed=0, hint=good)
     first = feasible.configs[100]
     proposer.tell(first, toy_time(first))
     config = proposer.ask()
@@ -218,24 +234,23 @@ def test_with_a_hint_the_process_needs_one_measured_config() -> None:
 
 def test_what_is_compiled_is_preferred_among_the_first_and_the_others_are_announced() -> None:
     feasible, announced = Feasible.of(toy(POWERS), SHAPE, MI300X), list[Config]()
-    proposer, plain = (make_sampler("gp", feasible, seed=0, hint=good) for _ in range(2))
+    proposer, plain = (Proposer(feasible, "gp", seed=0, hint=good) for _ in range(2))
     ranking = sorted(feasible.configs, key=toy_time)
     for each in (proposer, plain):
         each.tell(ranking[300], toy_time(ranking[300]))
     first = plain.ask()
-    proposer.ready, proposer.announce = (lambda config: config != first), announced.extend
+    proposer.look_ahead(lambda config: config != first, announced.extend)
     assert proposer.ask() != first == announced[0] and len(announced) == FeasibleSampler.AHEAD
-    nothing_ready = make_sampler("gp", feasible, seed=0, hint=good)
+    nothing_ready = Proposer(feasible, "gp", seed=0, hint=good)
     nothing_ready.tell(ranking[300], toy_time(ranking[300]))
-    nothing_ready.ready = lambda config: False
+    nothing_ready.look_ahead(lambda config: False, lambda configs: None)
     assert nothing_ready.ask() == first, "where none is compiled the best one is waited for"
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_each_config_is_proposed_once_those_taken_in_later_too(sampler: str) -> None:
+def test_configs_taken_in_later_are_proposed_too(sampler: str) -> None:
     whole = Feasible.of(toy((16, 32, 64)), SHAPE, MI300X)
-    assert 20 < len(whole) < 81
-    proposer = make_sampler(sampler, Feasible(whole.space, whole.configs[:10]), seed=1)
+    proposer = Proposer(Feasible(whole.space, whole.configs[:10]), sampler, seed=1)
     asked = []
     while config := proposer.ask():
         asked.append(config)
@@ -248,7 +263,7 @@ def test_each_config_is_proposed_once_those_taken_in_later_too(sampler: str) -> 
 @pytest.mark.parametrize("sampler", ["mixed", "lfbo", "gp", "tpe"])
 def test_samplers_that_learn_avoid_what_fails(sampler: str) -> None:
     feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    proposer = make_sampler(sampler, feasible, seed=1)
+    proposer = Proposer(feasible, sampler, seed=1)
     failing = [config for config in feasible.configs if config.variant == "pull"]
     failed = []
     for _ in range(60):
@@ -257,6 +272,30 @@ def test_samplers_that_learn_avoid_what_fails(sampler: str) -> None:
         failed.append(config.variant == "pull")
         proposer.tell(config, None if config.variant == "pull" else toy_time(config))
     assert sum(failed[30:]) / 30 < 0.5 * len(failing) / len(feasible)
+
+
+def test_our_samplers_work_under_plain_optuna_with_failed_trials() -> None:
+    feasible = Feasible.of(toy(), SHAPE, MI300X)
+    study = optuna.create_study(sampler=make_sampler("lfbo", feasible, 0))
+    asked: list[Config] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        asked.append(suggest(trial, feasible.space))
+        if len(asked) % 3 == 0:
+            raise RuntimeError("a failing trial")
+        return toy_time(asked[-1])
+
+    study.add_trial(finished(feasible.space, feasible.configs[7], 0.9))
+    study.optimize(objective, n_trials=30, catch=(RuntimeError,))
+    assert len(set(asked)) == 30 and set(asked) <= set(feasible.configs) - {feasible.configs[7]}
+
+
+def test_asking_for_more_than_there_is_is_a_sentence() -> None:
+    feasible = Feasible.of(toy(), SHAPE, MI300X, ("bsp",))
+    study = optuna.create_study(sampler=make_sampler("random", feasible, 0))
+    study.tell(study.ask(), 1.0)
+    with pytest.raises(ValueError, match="all 1 feasible configs were tried"):
+        study.ask()
 
 
 def test_an_unknown_sampler_lists_the_known_ones() -> None:

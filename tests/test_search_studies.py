@@ -31,10 +31,9 @@ from tftune.kernels.core.space import Choice, Config
 from tftune.tuner.search import opening
 from tftune.tuner.search import search_stage as stage
 from tftune.tuner.search.feasible import Feasible
-from tftune.tuner.search.feasible_sampler import FeasibleSampler
 from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge, Opening
 from tftune.tuner.search.residual_correction import Correction
-from tftune.tuner.search.samplers import SAMPLERS
+from tftune.tuner.search.samplers import SAMPLERS, Proposer
 from tftune.tuner.search.search import EFFORTS, Effort, study_name
 from tftune.tuner.search.search_stage import SearchStage
 from tftune.tuner.search.session import Rows
@@ -99,7 +98,7 @@ def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
     run(store, FakeBench(failing), modes=("graph",))
     heard = list[tuple[Config, float | None] | None]()
 
-    class Listening(FeasibleSampler):
+    class Listening(Proposer):
         def tell(self, config: Config, ratio: float | None) -> None:
             heard.append((config, ratio))
             super().tell(config, ratio)
@@ -114,7 +113,7 @@ def test_a_resumed_search_tells_its_sampler_of_every_row_before_it_asks(
         (config, time_ratio(trial, rows.bsp(place)))
         for config, trial in rows.searched(place).items()
     ]  # type: ignore[arg-type]
-    monkeypatch.setattr(stage, "make_sampler", lambda name, *given: Listening(*given))
+    monkeypatch.setattr(stage, "Proposer", Listening)
     monkeypatch.setitem(EFFORTS, "more", Effort(14, 2, "for tests"))
     run(store, FakeBench(failing), modes=("graph",), effort="more")
     assert len(known) == 12 and None in [ratio for _, ratio in known]

@@ -1,5 +1,5 @@
-"""Samplers over the enumerated feasible set: every config is numbered once and none is asked for
-twice. Configs as Optuna's trials, for the study in the database.
+"""Optuna samplers over the enumerated feasible set: every config is numbered once and none is asked
+for twice.
 
 Stock samplers spend half or more of their asks on repeats and on configs that break a rule. A
 failed trial is a result that ours learn from.
@@ -7,12 +7,13 @@ failed trial is a result that ours learn from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from tftune.kernels.core.space import Config, Space
@@ -24,29 +25,44 @@ constant."""
 
 
 def parameters(config: Config) -> dict[str, Any]:
-    """The config as Optuna parameters: `variant`, and `<variant>.<knob>` for each knob.
+    """The config as Optuna parameters: `variant`, and `<variant>.<knob>` for each knob."""
+    return {
+        "variant": config.variant,
+        **{f"{config.variant}.{name}": value for name, value in config.knobs},
+    }
 
-    >>> parameters(Config("push", block_m=64))
-    {'variant': 'push', 'push.block_m': 64}
+
+def config_of(params: Mapping[str, Any]) -> Config:
+    """The config of such parameters.
+
+    >>> config_of(parameters(Config("push", block_m=64)))
+    Config('push', block_m=64)
     """
-    knobs = {f"{config.variant}.{name}": value for name, value in config.knobs}
-    return {"variant": config.variant, **knobs}
+    variant = params["variant"]
+    return Config(
+        variant,
+        **{
+            name.removeprefix(f"{variant}."): value
+            for name, value in params.items()
+            if name != "variant"
+        },
+    )
 
 
 def suggest(trial: optuna.Trial, space: Space) -> Config:
     """The config that the study's sampler chooses for this trial: first the variant, then that
     variant's knobs."""
-    variant = trial.suggest_categorical("variant", list(space.variants))
-    knobs = {
-        choice.name: trial.suggest_categorical(f"{variant}.{choice.name}", choice.values)
-        for choice in space.choices(variant)
-    }
-    return Config(variant, **knobs)
+    params: dict[str, Any] = {"variant": trial.suggest_categorical("variant", list(space.variants))}
+    for choice in space.choices(params["variant"]):
+        name = f"{params['variant']}.{choice.name}"
+        params[name] = trial.suggest_categorical(name, choice.values)
+    return config_of(params)
 
 
 def finished(space: Space, config: Config, value: float | None, **attributes: str) -> FrozenTrial:
     """A finished Optuna trial of this config, failed where `value` is None, for
     `study.add_trial`."""
+    params = parameters(config)
     distributions: dict[str, BaseDistribution] = {
         f"{config.variant}.{choice.name}": CategoricalDistribution(choice.values)
         for choice in space.choices(config.variant)
@@ -54,15 +70,19 @@ def finished(space: Space, config: Config, value: float | None, **attributes: st
     return optuna.trial.create_trial(
         state=TrialState.FAIL if value is None else TrialState.COMPLETE,
         value=value,
-        params=parameters(config),
+        params=params,
         distributions={"variant": CategoricalDistribution(list(space.variants)), **distributions},
         user_attrs=attributes,
     )
 
 
-class FeasibleSampler:
-    """`ask` for a feasible config that it has not seen, `tell` any config's time. Subclasses say
-    which comes first, in `ranked`."""
+class FeasibleSampler(BaseSampler):
+    """Chooses a whole feasible config that the study has not seen, and answers each parameter from
+    it.
+
+    Subclasses say which, in `ranked`. Asking once more than there are feasible configs raises
+    ValueError.
+    """
 
     READY = 6
     """How many configs at the head of the ranking are looked at: the first that is ready is taken;
@@ -80,8 +100,10 @@ class FeasibleSampler:
         """Whether a config can be measured without waiting for its compiler."""
         self.announce: Callable[[Sequence[Config]], None] = lambda configs: None
         """Hears of the head of each ranking."""
+        self._read = 0
         self._waiting: set[int] = set()
         """Numbers of what was announced and was not ready then."""
+        self._plans: dict[int, dict[str, Any]] = {}
 
     def grow(self, configs: Sequence[Config]) -> None:
         """Take more configs into the feasible set."""
@@ -109,8 +131,10 @@ class FeasibleSampler:
     def choose(self) -> int:
         """The number of an unseen config."""
         ranking = self.think()
-        head = ranking[: self.READY]
-        return next((n for n in head if self.ready(self.feasible.configs[n])), ranking[0])
+        ready = (
+            number for number in ranking[: self.READY] if self.ready(self.feasible.configs[number])
+        )
+        return next(ready, ranking[0])
 
     @property
     def known(self) -> list[int]:
@@ -120,23 +144,51 @@ class FeasibleSampler:
         left = variants[self.unseen].any(axis=0)
         return [number for number in self.seen if variants[number] @ left]
 
-    @property
-    def any_left(self) -> bool:
-        return bool(self.unseen.any())
+    def learn(self, trials: Sequence[FrozenTrial]) -> None:
+        """Take in the trials that finished since the last call; a config outside the feasible set
+        is passed over."""
+        for trial in trials[self._read :]:
+            if not trial.state.is_finished():
+                break
+            self._read += 1
+            number = (
+                self.feasible.index.get(config_of(trial.params))
+                if "variant" in trial.params
+                else None
+            )
+            if number is not None:
+                self.unseen[number] = False
+                self.seen[number] = trial.value if trial.state == TrialState.COMPLETE else None
 
-    def ask(self) -> Config | None:
-        """The next config to try; None where all were tried."""
-        if not self.any_left:
-            return None
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self.learn(study.get_trials(deepcopy=False))
+        if not self.unseen.any():
+            raise ValueError(
+                f"all {len(self.feasible)} feasible configs were tried: there is none left to "
+                "suggest"
+            )
         number = self.choose()
         self.unseen[number] = False
-        return self.feasible.configs[number]
+        self._plans[trial.number] = parameters(self.feasible.configs[number])
 
-    def tell(self, config: Config, value: float | None) -> None:
-        """What came of a config, asked for here or not: its time over BSP's time, or None where it
-        failed. One outside the feasible set is passed over."""
-        if (number := self.feasible.index.get(config)) is not None:
-            self.unseen[number], self.seen[number] = False, value
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        return self._plans[trial.number][param_name]
 
 
 class ExhaustiveSampler(FeasibleSampler):

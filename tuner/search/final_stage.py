@@ -168,13 +168,22 @@ def _measured(trial: Trial | None) -> bool:
     return trial is not None and isinstance(trial.outcome, Measurement)
 
 
+def conclude(rows: Rows, place: Place, bsp: Trial, feasible: int) -> Best:
+    """The fastest by the final rows, or by the search's own where BSP has no final one."""
+    return best_of(rows, place, rows.finals(place), bsp, feasible)
+
+
 def best_of(
     rows: Rows, place: Place, again: Mapping[Config, Trial], bsp: Trial, feasible: int
 ) -> Best:
     """The fastest of what was measured again, or of the search's own where BSP was not."""
-    searched = trials = rows.searched(place)
-    if (measured := again.get(bsp.config)) is not None and _measured(measured):
-        trials, bsp = again, measured
+    measured = again.get(bsp.config)
+    trials, bsp = (
+        (again, measured)
+        if measured is not None and _measured(measured)
+        else (rows.searched(place), bsp)
+    )
+    searched = rows.searched(place)
     won = standing(trials, [*searched.items(), *trials.items()], place[1])
     tie_set = tuple(config for config in won.ranked if tied(trials[config], won.winner))
     return Best(

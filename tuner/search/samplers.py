@@ -1,9 +1,9 @@
-"""Which config to try next: the samplers by name."""
+"""Which config to try next: the samplers by name, and the study in memory that asks one of them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,3 +99,60 @@ def make_sampler(
     if name not in SAMPLERS:
         raise ValueError(f"there is no sampler {name!r}; there are {', '.join(SAMPLERS)}")
     return SAMPLERS[name].build(feasible, seed, hint)
+
+
+class Proposer:
+    """A study in memory and its sampler: `ask` for a feasible config that it has not seen, `tell`
+    any config's time."""
+
+    def __init__(
+        self, feasible: Feasible, sampler: str, seed: int, hint: Hint | None = None
+    ) -> None:
+        self.feasible = feasible
+        self._sampler = make_sampler(sampler, feasible, seed, hint)
+        self.study = optuna.create_study(sampler=self._sampler)
+        self.seen: set[Config] = set()
+        self._asked: dict[Config, optuna.Trial] = {}
+
+    @property
+    def any_left(self) -> bool:
+        return len(self.seen) < len(self.feasible)
+
+    def look_ahead(
+        self, ready: Callable[[Config], bool], announce: Callable[[Sequence[Config]], None]
+    ) -> None:
+        """Let the sampler prefer what is compiled, and have the head of each ranking compiled
+        meanwhile."""
+        self._sampler.ready, self._sampler.announce = ready, announce
+
+    def grow(self, configs: Sequence[Config]) -> None:
+        """Consider these, too, which must be possible."""
+        self._sampler.grow(configs)
+
+    def think(self) -> None:
+        """Have the head of a first ranking compiled, while other configs are measured."""
+        if self.any_left:
+            self._sampler.learn(self.study.get_trials(deepcopy=False))
+            self._sampler.think()
+
+    def ask(self) -> Config | None:
+        """The next config to try; None where all were tried."""
+        if not self.any_left:
+            return None
+        trial = self.study.ask()
+        config = suggest(trial, self.feasible.space)
+        self.seen.add(config)
+        self._asked[config] = trial
+        return config
+
+    def tell(self, config: Config, value: float | None) -> None:
+        """What came of a config, asked for here or not: its time over BSP's time, or None where it
+        failed."""
+        if config in self.feasible:
+            self.seen.add(config)
+        if trial := self._asked.pop(config, None):
+            self.study.tell(
+                trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE
+            )
+        else:
+            self.study.add_trial(finished(self.feasible.space, config, value))

@@ -2,8 +2,9 @@
 winners again, in a fresh world.
 
 Our rows are the truth. Each outcome is committed before any study hears of it, and a search reads
-them back first: the same command goes on where it was stopped and measures nothing twice. The sampler
-is told of the rows at each start; the study in the database is a copy of them for Optuna's tools.
+them back first: the same command goes on where it was stopped and measures nothing twice. The live
+study is in memory, made from the rows at each start; the study in the database is a copy of them
+for Optuna's tools.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.efforts import EFFORTS, Effort
-from tftune.tuner.search.final_stage import Best, best_of, final_stage, planned, to_come
+from tftune.tuner.search.final_stage import Best, conclude, final_stage, planned, to_come
 from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge
 from tftune.tuner.search.samplers import SAMPLERS
 from tftune.tuner.search.search_stage import SearchStage, study_name
@@ -131,7 +132,7 @@ def search(
             f", {unfinished:,} final ones left" if unfinished else "",
         )
     found = [
-        best_of(rows, place, rows.finals(place), bsp, stage.feasible[place])
+        conclude(rows, place, bsp, stage.feasible[place])
         for place in places
         if (bsp := rows.bsp(place))
     ]

@@ -23,10 +23,10 @@ from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.bound import may_be_off_by
 from tftune.tuner.search.efforts import Effort
 from tftune.tuner.search.feasible import Feasible
-from tftune.tuner.search.feasible_sampler import FeasibleSampler, finished
+from tftune.tuner.search.feasible_sampler import finished
 from tftune.tuner.search.local_refinement import around
 from tftune.tuner.search.opening import Knowledge, Opening
-from tftune.tuner.search.samplers import make_sampler
+from tftune.tuner.search.samplers import Proposer
 from tftune.tuner.search.session import Rows
 
 SETTLE_SHARE, COMPILE_S = 0.5, 1800.0
@@ -58,7 +58,7 @@ class _Track:
 
     place: Place
     bsp: Trial
-    sampler: FeasibleSampler
+    proposer: Proposer
     stored: optuna.Study | None
     """None where no study hears of it."""
     rows: dict[Config, Trial]
@@ -74,12 +74,12 @@ class _Track:
         """Tell the sampler of a trial. It is left out where nothing is sampled: it costs a
         millisecond."""
         if self.stored is not None:
-            self.sampler.tell(trial.config, time_ratio(trial, self.bsp))
+            self.proposer.tell(trial.config, time_ratio(trial, self.bsp))
 
     def copy(self, trial: Trial) -> None:
         """Tell the study in the database, where there is one, of a committed row."""
         if self.stored is not None:
-            space, ratio = self.sampler.feasible.space, time_ratio(trial, self.bsp)
+            space, ratio = self.proposer.feasible.space, time_ratio(trial, self.bsp)
             self.stored.add_trial(finished(space, trial.config, ratio, trial=trial.id))
 
 
@@ -300,11 +300,11 @@ class SearchStage:
     def _track(self, place: Place, bsp: Trial) -> _Track:
         """The track of a place whose BSP is measured."""
         feasible, rows = self._contending(place), self.rows.searched(place)
-        hint, bench, shape = self.opening.hint(place), self.rows.bench, place[0]
-        sampler = make_sampler(self.sampler, feasible, self._seed(place), hint)
-        sampler.ready, sampler.announce = partial(bench.ready, shape), partial(bench.ahead, shape)
+        proposer = Proposer(feasible, self.sampler, self._seed(place), self.opening.hint(place))
+        bench, shape = self.rows.bench, place[0]
+        proposer.look_ahead(partial(bench.ready, shape), partial(bench.ahead, shape))
         limit = len(feasible) if self.effort.trials is None else self.effort.trials
-        track = _Track(place, bsp, sampler, self._stored(place), rows, limit)
+        track = _Track(place, bsp, proposer, self._stored(place), rows, limit)
         copied = track.stored.get_trials(deepcopy=False) if track.stored else []
         stored = {trial.user_attrs.get("trial") for trial in copied}
         for trial in rows.values():
@@ -336,7 +336,7 @@ class SearchStage:
     def _may_try(self, track: _Track, config: Config) -> bool:
         """Whether it is among the feasible ones; where nothing is sampled these are a pool, and
         whatever is possible may be tried."""
-        return config in track.sampler.feasible or (
+        return config in track.proposer.feasible or (
             not self.effort.sampled and self.rows.can(track.place, config)
         )
 
@@ -347,7 +347,7 @@ class SearchStage:
         sources: tuple[Callable[[_Track], list[Config]], ...] = (
             lambda track: opening.like_bsp(track.place[0], [track.bsp.config]),
             lambda track: opening.warm(track.place),
-            lambda track: opening.predicted(track.place, track.sampler.feasible),
+            lambda track: opening.predicted(track.place, track.proposer.feasible),
         )
         for source in sources:
             for track in (track for track in tracks if track.room):
@@ -355,25 +355,24 @@ class SearchStage:
                 self.rows.bench.ahead(track.place[0], configs)
                 likely.setdefault(track.place[1], []).extend(configs)
         for track in tracks:
-            if track.sampler.any_left:
-                track.sampler.think()  # what it may ask for first is compiled meanwhile
+            track.proposer.think()
         for configs in likely.values():
             yield from configs
         if self.effort.sampled:
             yield from self._proposed(tracks)
 
     def _proposed(self, tracks: Sequence[_Track]) -> Iterator[Config]:
-        while turns := [track for track in tracks if track.room and track.sampler.any_left]:
+        while turns := [track for track in tracks if track.room and track.proposer.any_left]:
             for track in turns:
                 if self._open(track.place) and self.effort.trials is not None:
-                    track.sampler.grow(self._refined(track))
-                if config := track.sampler.ask():
+                    track.proposer.grow(self._refined(track))
+                if config := track.proposer.ask():
                     yield config
 
     def _refined(self, track: _Track) -> list[Config]:
         """What lies around the best configs so far, of those around which nobody has looked yet."""
         ratios = self.rows.ratios(track.place)
-        known = [config for config in ratios if config in track.sampler.feasible]
+        known = [config for config in ratios if config in track.proposer.feasible]
         best = sorted(known, key=ratios.__getitem__)[:REFINED]
         fresh = [config for config in best if config not in track.refined]
         track.refined.update(fresh)
@@ -382,11 +381,11 @@ class SearchStage:
 
     def _conclude(self, track: _Track) -> None:
         """What the place's rows say of the best config, and of the shapes to come."""
-        self.feasible[track.place] = len(track.sampler.feasible)
+        self.feasible[track.place] = len(track.proposer.feasible)
         if self.effort.sampled:
             ratios = {config: time_ratio(trial, track.bsp) for config, trial in track.rows.items()}
             self.off_by[track.place] = may_be_off_by(
-                track.sampler.feasible, ratios, self.opening.hint(track.place)
+                track.proposer.feasible, ratios, self.opening.hint(track.place)
             )
         if track.stored:
             kept = {"feasible": self.feasible[track.place], "off_by": self.off_by[track.place]}
