@@ -71,7 +71,8 @@ class Scene:
 
         space, chip = operation(OP).space, self.target.chip
         defaults = [space.complete(config) for config in space.defaults(self.shape, chip)]
-        return Feasible.of(space, self.shape, chip, (), pool, defaults).configs
+        drawn = Feasible.of(space, self.shape, chip, pool=pool).configs
+        return tuple(dict.fromkeys([*drawn, *defaults]))
 
 
 def node(world: int) -> Scene:

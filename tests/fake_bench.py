@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -64,18 +65,12 @@ def plain(shape: Shape, config: Config, mode: str, baseline: Config | None, stag
     return Measurement((us,) * 3, () if baseline is None else (time_us(shape, baseline, mode),) * 3)
 
 
-class FakeBench:
+class FakeBench(Bench):
     """Answers from a function, and remembers what it was asked."""
 
     name = "model"
     target = TARGET
-    condition = ""
-    starts_s = recoveries_s = ()
-    spent_s: dict[str, float] = {}  # noqa: RUF012
     compare: Compare | None = None
-
-    def conditions(self) -> dict[str, object]:
-        return {}
 
     def __init__(self, answer: Answer = plain) -> None:
         self.answer = answer
@@ -84,13 +79,8 @@ class FakeBench:
         self.restarts: list[int] = []
         self.announced: set[tuple[Shape, Config]] = set()
 
-    def known(self, shape: Shape, mode: str) -> None: ...
-
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         self.announced |= {(shape, config) for config in configs}
-
-    def ready(self, shape: Shape, config: Config) -> bool:
-        return True
 
     def settle(self, timeout_s: float) -> None:
         assert timeout_s > 0 and not self.asked
@@ -110,8 +100,6 @@ class FakeBench:
 
     def restart(self) -> None:
         self.restarts.append(len(self.asked))
-
-    def close(self) -> None: ...
 
     def of(self, stage: str, shape: Shape = SMALL, mode: str = "graph") -> list[Config]:
         return [config for s, config, m, g in self.asked if (s, m, g) == (shape, mode, stage)]
@@ -138,6 +126,18 @@ def run(
         store,
         **{"effort": "tiny", "sampler": "random"} | more,
     )  # type: ignore[arg-type]
+
+
+class Stopped(FakeBench):
+    """Ctrl-C comes while it measures what follows so many questions."""
+
+    def __init__(self, moment: int) -> None:
+        def stopping(*question: Any) -> Outcome:
+            if len(self.asked) > moment:
+                raise KeyboardInterrupt
+            return plain(*question)
+
+        super().__init__(stopping)
 
 
 def failing(

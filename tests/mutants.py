@@ -277,7 +277,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "no row corrects the model for the next shape",
         "tuner/search/opening.py",
-        "            self._corrections[place[1]].learn(self._rows.searched(place).values())\n",
+        "            correction.learn(self._rows.searched(place).values())\n",
         "            pass\n",
         f"{SEARCH}::test_the_rows_of_each_shape_correct_the_model_for_the_next",
     ),

@@ -89,9 +89,8 @@ def test_rows_come_back_from_their_file_sorted_and_a_cut_line_is_left_out(tmp_pa
     path = tmp_path / "a" / "rows.jsonl"
     assert read_audits(path) == []
     write_audits(path, rows)
-    assert set(read_audits(path)) == set(rows) and path.read_text() == "".join(
-        sorted(path.read_text().splitlines(keepends=True))
-    )
+    assert set(read_audits(path)) == set(rows)
+    assert path.read_text() == "".join(sorted(path.read_text().splitlines(keepends=True)))
     path.write_text(path.read_text() + '{"op": "all')
     assert len(read_audits(path)) == 2
     path.write_text('{"op": 1}\n' + rows[0].to_json() + "\n")
@@ -117,14 +116,11 @@ def test_a_kernel_is_compiled_and_read_here() -> None:
         small, Config("push", block_m=16, block_n=32, rows_per_flag=16, group_m=1), TARGET, "gfx942"
     )
     assert found.resources is not None and not found.failure
-    assert (
-        found.resources.mfmas > 0
-        and found.resources.remote_bytes == 16
-        and found.resources.why_refused(65_536) is None
-    )
-    assert found.shape == "n=64,k=512,world=2" and dict(found.config.knobs) == dict(
-        block_m=16, block_n=32, group_m=1, rows_per_flag=16
-    )
+    assert found.resources.mfmas > 0
+    assert found.resources.remote_bytes == 16
+    assert found.resources.why_refused(65_536) is None
+    assert found.shape == "n=64,k=512,world=2"
+    assert dict(found.config.knobs) == dict(block_m=16, block_n=32, group_m=1, rows_per_flag=16)
 
 
 def test_a_command_that_was_stopped_goes_on(
@@ -162,9 +158,8 @@ def test_another_compilers_rows_are_held_beside() -> None:
     ]
     head, *lines = auditing.compare(mine, theirs)
     assert head.endswith("beside 3.6.0: 2 kernels in both")
-    assert lines[0] == "  vgprs differs in 1 by +100% to +100%, 1 of them more" and lines[1:] == [
-        f"  {field.name} is the same" for field in fields(Resources)[1:]
-    ]
+    assert lines[0] == "  vgprs differs in 1 by +100% to +100%, 1 of them more"
+    assert lines[1:] == [f"  {field.name} is the same" for field in fields(Resources)[1:]]
     with pytest.raises(ValueError, match="no kernel compiled in both files"):
         list(auditing.compare(mine, []))
 
@@ -234,9 +229,8 @@ def test_committed_rows_what_is_shipped_spills_nothing(name: str, least: int) ->
     needs = [
         found[key] for key in {kernels(*pair) for pair in asked} if key
     ]  # a library's call has no kernel
-    assert len(needs) > least and all(
-        one and one.why_refused(TARGET.chip.shared_bytes) is None for one in needs
-    )
+    assert len(needs) > least
+    assert all(one and one.why_refused(TARGET.chip.shared_bytes) is None for one in needs)
 
 
 def _shape(op: str, family: str) -> Any:

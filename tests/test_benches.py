@@ -34,16 +34,9 @@ def test_the_model_bench_gives_one_sample_and_bsp_beside_it() -> None:
     assert bench.measure(SHAPE, PUSH, "eager", BSP, stage="final") == Measurement((40.0,), (50.0,))
 
 
-def test_the_model_bench_checks_nothing() -> None:
-    outcome = ModelBench(TARGET, predicted).measure(SHAPE, PUSH, "graph", BSP)
-    assert isinstance(outcome, Measurement) and outcome.check_error is None
-
-
 def test_replay_answers_the_row_as_it_is() -> None:
-    measured, failed = (
-        Measurement((3.0, 4.0), (6.0, 6.0), 1e-3),
-        Failure("hang", "it passed its deadline"),
-    )
+    measured = Measurement((3.0, 4.0), (6.0, 6.0), 1e-3)
+    failed = Failure("hang", "it passed its deadline")
     bench: Bench = ReplayBench(TARGET, [row(measured), row(failed, BSP)])
     assert bench.measure(SHAPE, PUSH, "graph", BSP) is measured
     assert bench.measure(SHAPE, BSP, "graph", None) is failed

@@ -70,8 +70,6 @@ def test_failures_and_configs_beyond_the_set_do_not_count() -> None:
     tried: dict[Config, float | None] = {config: times[config] for config in FEASIBLE.configs[:30]}
     more = tried | {Config("bsp", form="gather"): 0.01} | dict.fromkeys(FEASIBLE.configs[30:33])
     plain, failed = may_be_off_by(FEASIBLE, tried, None), may_be_off_by(FEASIBLE, more, None)
-    assert (
-        plain is not None
-        and failed is not None
-        and abs(plain - failed) < 0.2 * (plain - 1) + exp(-4)
-    )
+    assert plain is not None
+    assert failed is not None
+    assert abs(plain - failed) < 0.2 * (plain - 1) + exp(-4)

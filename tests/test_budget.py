@@ -4,7 +4,6 @@ compiling."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +30,7 @@ class Clock:
 
 
 def ranking(clock: Clock, ranked: list[Shape], seconds: float) -> Any:
-    def opened(stage: SearchStage, shape: Shape, modes: Sequence[str]) -> list[Config]:
+    def opened(stage: SearchStage, shape: Shape) -> list[Config]:
         ranked.append(shape)
         clock.now += seconds
         return []

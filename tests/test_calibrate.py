@@ -125,14 +125,11 @@ def test_a_search_reads_what_a_calibration_wrote(tmp_path: Path) -> None:
         "2026-11-21T08:00:00Z",
     )
     found = find_target("model", "h200x4", path)
-    assert (
-        found.name == "h200x4"
-        and found.chip.rates.hbm_bytes_per_us == 4.123e6
-        and found.chip.links.flag_us == 1.4
-    )
-    assert found.chip.rates.poll_us == H200.rates.poll_us and json.loads(path.read_text())[
-        "kept"
-    ] == {"links": "late"}
+    assert found.name == "h200x4"
+    assert found.chip.rates.hbm_bytes_per_us == 4.123e6
+    assert found.chip.links.flag_us == 1.4
+    assert found.chip.rates.poll_us == H200.rates.poll_us
+    assert json.loads(path.read_text())["kept"] == {"links": "late"}
     assert find_target("model", "h200x4").chip == H200
 
 

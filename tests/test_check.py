@@ -71,10 +71,8 @@ def accumulated_in_fp16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def test_sums_kept_in_fp16_are_refused() -> None:
     generator = torch.Generator().manual_seed(1)
-    a, b = (
-        torch.randn(32, 2048, generator=generator).half(),
-        (torch.randn(2048, 64, generator=generator) / 2048**0.5).half(),
-    )
+    a = torch.randn(32, 2048, generator=generator).half()
+    b = (torch.randn(2048, 64, generator=generator) / 2048**0.5).half()
     exact = (a.double() @ b.double()).float()
     shape = AllGatherGemm(32, 64, 2048, 2)
     assert relative_error((a.float() @ b.float()).half(), exact) < tolerance(shape)

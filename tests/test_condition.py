@@ -147,10 +147,8 @@ def test_a_search_stands_on_rows_of_its_own_lengths(tmp_path: Path) -> None:
         row.outcome.median_us <= outcome[row.config].median_us  # type: ignore[union-attr]
         for row in shared
     )
-    op, benches = (
-        operation("flash_decode"),
-        [ModelBench(TARGET, predict, x) for x in ("", "chat/1")],
-    )
+    op = operation("flash_decode")
+    benches = [ModelBench(TARGET, predict, x) for x in ("", "chat/1")]
     names = {study_name(op, SHAPE, "graph", bench) for bench in benches}
     assert len(names) == 2
 

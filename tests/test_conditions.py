@@ -48,9 +48,8 @@ def test_the_slowest_clock_and_the_hottest_gpu_at_both_ends() -> None:
 
 
 def test_a_search_that_was_stopped_has_one_end() -> None:
-    assert conditions.sentence(RUN).startswith(
-        "at the first trial SM 1980 MHz"
-    ) and "after" not in conditions.sentence(RUN)
+    assert conditions.sentence(RUN).startswith("at the first trial SM 1980 MHz")
+    assert "after" not in conditions.sentence(RUN)
 
 
 @pytest.mark.parametrize(("mhz", "said"), [(1783.0, False), (1781.0, True)])
@@ -67,9 +66,8 @@ def test_a_clock_that_fell_by_more_than_a_tenth_is_named(mhz: float, said: bool)
 def test_caches_that_were_not_cold_are_doubted() -> None:
     warm = replace(ENDED, ended=ENDED.ended | {"copy_gb_s": {"cold": 5500.0, "warm": 6000.0}})
     (doubt,) = conditions.doubts(warm)
-    assert doubt.startswith(
-        "caches are not cold: a rotated copy reached 5500 GB/s"
-    ) and doubt in conditions.sentence(warm)
+    assert doubt.startswith("caches are not cold: a rotated copy reached 5500 GB/s")
+    assert doubt in conditions.sentence(warm)
 
 
 @pytest.mark.parametrize("clocks", [{}, {"0": {}}, {"0": {"sm_mhz": None, "power": "N/A"}}])

@@ -21,11 +21,9 @@ Rows = Callable[..., list[Trial]]
 
 def test_the_portfolio_holds_bsp_and_few_configs(make_rows: Rows) -> None:
     dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
-    chosen, lost, numbers = (
-        portfolio(dataset, configs_of(dataset), 4),
-        loss(dataset),
-        range(len(dataset.shapes)),
-    )
+    chosen = portfolio(dataset, configs_of(dataset), 4)
+    lost = loss(dataset)
+    numbers = range(len(dataset.shapes))
     assert {dataset.bsp(shape) for shape in dataset.shapes} <= set(chosen) and len(chosen) <= 4
     larger = portfolio(dataset, configs_of(dataset), MATRIX_SIZE)
     assert set(chosen) < set(larger) and len(larger) <= MATRIX_SIZE
@@ -38,9 +36,8 @@ def test_a_portfolio_is_of_the_candidates_and_of_forms_of_bsp(make_rows: Rows) -
     dataset = load(make_rows(paper()), OP, TARGET, "graph", "model")
     pulls = [config for config in configs_of(dataset) if config.variant == "pull"]
     found = portfolio(dataset, pulls, 9)
-    assert {config for config in found if config.variant != "bsp"} <= set(pulls) and len(
-        {c for c in found if c.variant == "bsp"}
-    ) <= FORMS
+    assert {config for config in found if config.variant != "bsp"} <= set(pulls)
+    assert len({c for c in found if c.variant == "bsp"}) <= FORMS
 
 
 def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
@@ -51,8 +48,7 @@ def test_each_layout_has_its_own_candidates(make_rows: Rows) -> None:
         replace(rows[-1], shape=own, config=only_there, outcome=Measurement((1.0,), (100.0,)))
     )
     parts = load(rows, OP, TARGET, "graph", "model").by_layout()
-    assert [len(part.shapes) for part in parts.values()] == [14, 1] and parts[
-        own.layout
-    ].shapes == (own,)
+    assert [len(part.shapes) for part in parts.values()] == [14, 1]
+    assert parts[own.layout].shapes == (own,)
     large, small = (train_layout(part) for part in parts.values())
     assert only_there in small.configs and only_there not in large.configs

@@ -79,10 +79,8 @@ def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
         short, long = (
             selector.select(shape, "graph") for shape in (DECODE, replace(DECODE, kv_len=40_000))
         )
-        assert (
-            short.config == space.concrete(DECODE, Config("persistent_ll"), CHIP)
-            and short.source == "interpolated"
-        )
+        assert short.config == space.concrete(DECODE, Config("persistent_ll"), CHIP)
+        assert short.source == "interpolated"
         assert short.speedup == pytest.approx(1 / 0.6, rel=0.1)
         assert long.config == space.concrete(replace(DECODE, kv_len=40_000), Config("bsp"), CHIP)
         assert selector.shortlist(DECODE)[0] == short.config
@@ -95,11 +93,9 @@ def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(
     """Of the forms of BSP that were measured beside each other; the deep default alone was up to
     1.34 times as slow."""
     rows = read_trials(files_of("flash_decode", target))
-    data, space, chip = (
-        load(rows, "flash_decode", target, "graph", "node"),
-        operation("flash_decode").space,
-        Target.parse(target).chip,
-    )
+    data = load(rows, "flash_decode", target, "graph", "node")
+    space = operation("flash_decode").space
+    chip = Target.parse(target).chip
     lost = []
     for shape in data.shapes:
         us = data.time_us(shape, Config("bsp"))

@@ -96,9 +96,8 @@ def test_every_fault_says_what_it_does_and_what_it_is_stored_as() -> None:
 
 def test_only_a_failure_of_the_faults_kind_is_called_injected() -> None:
     hung, died = Failure("hang", "rank 1 was late"), Failure("crash", "rank 1 died")
-    assert injected(marked(hung, "hang")) == "hang" and marked(hung, "hang").text.endswith(
-        "rank 1 was late"
-    )
+    assert injected(marked(hung, "hang")) == "hang"
+    assert marked(hung, "hang").text.endswith("rank 1 was late")
     assert marked(died, "hang") == died and marked(died, None) == died
     assert injected(died) is None and injected(Measurement((1.0,))) is None
 

@@ -184,53 +184,22 @@ def _cases(world: int) -> list[tuple[Any, Any]]:
         (_shapes(world)[3], SPACE.complete(Config(variant, **rounds)))
         for variant in ("pull", "staged", "push")
     ]
-    reductions = _reductions(world) + _gemm_reductions(world) + _merges(world)
-    return cases + _decodes(world) + reductions
+    return cases + _others(world)
 
 
-def _decodes(world: int) -> list[tuple[Any, Any]]:
-    """flash_decode on the same workspace: every variant with its default config and a random one;
-    ragged, paged, and split by heads."""
-    from tftune.db.target import detect
+def _others(world: int) -> list[tuple[Any, Any]]:
+    """The other operations on the same workspace: few rows and many, whole tiles and tails, both
+    outputs and layouts; ragged, paged, and with a norm."""
+    from tftune.kernels.all_reduce import AllReduce
     from tftune.kernels.flash_decode import FlashDecode
-    from tftune.kernels.flash_decode.space import SPACE
+    from tftune.kernels.merge_attention import MergeAttention
 
-    pick, chip = random.Random(0), detect().chip
-    shapes = [
+    decodes = [
         FlashDecode(1, 64, 8, 128, 4096, world),
         FlashDecode(4, 96, 12, 128, 1000, world, "bf16"),
         FlashDecode(3, 8 * world, 2 * world, 64, 528, world, output="heads", page_size=16),
     ]
-    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
-    for shape in shapes:
-        for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
-            known = SPACE.configs(
-                shape, chip, (name,)
-            )  # more programs on a unit than its registers hold are refused when prepared
-            cases.append(
-                (
-                    shape,
-                    pick.choice(
-                        [
-                            config
-                            for config in known
-                            if config.to_dict().get("programs_per_unit", 1) == 1
-                        ]
-                    ),
-                )
-            )
-    return cases
-
-
-def _reductions(world: int) -> list[tuple[Any, Any]]:
-    """all_reduce on the same workspace: every form of BSP and every variant with its default config
-    and a random one; one row and many, with and without a norm."""
-    from tftune.db.target import detect
-    from tftune.kernels.all_reduce import AllReduce
-    from tftune.kernels.all_reduce.space import SPACE
-
-    pick, chip = random.Random(0), detect().chip
-    shapes = [
+    reductions = [
         AllReduce(1, 8192, world),
         AllReduce(40, 7168, world, "fp16"),
         AllReduce(200, 4096, world),
@@ -238,32 +207,32 @@ def _reductions(world: int) -> list[tuple[Any, Any]]:
         AllReduce(65, 8192, world, "bf16", "rms"),
         AllReduce(24, 16_384, world, "bf16", "rms"),
     ]
-    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
-    for shape in shapes:
-        for name in dict.fromkeys(config.variant for config in SPACE.defaults(shape, chip)):
-            cases.append((shape, pick.choice(list(SPACE.configs(shape, chip, (name,))))))
-    return cases
-
-
-def _merges(world: int) -> list[tuple[Any, Any]]:
-    """merge_attention on the same workspace: every variant with its default config and a random
-    one; one sequence and many, both outputs and both bases."""
-    from tftune.db.target import detect
-    from tftune.kernels.merge_attention import MergeAttention
-    from tftune.kernels.merge_attention.space import SPACE
-
-    pick, chip = random.Random(0), detect().chip
-    shapes = [
+    merges = [
         MergeAttention(1, 8 * world, 128, world),
         MergeAttention(24, 5 * world, 64, world, "fp16", base="2"),
         MergeAttention(7, 24, 256, world, "bf16", "all"),
         MergeAttention(200, 8 * world, 128, world),
     ]
-    cases = [(shape, config) for shape in shapes for config in SPACE.defaults(shape, chip)]
+    found = [*_of(decodes), *_of(reductions)]
+    return [*found, *_gemm_reductions(world), *_of(merges)]
+
+
+def _of(shapes: list[Any]) -> list[tuple[Any, Any]]:
+    """Every variant of one operation with its default config and a random one."""
+    from tftune.db.target import detect
+    from tftune.kernels.core.registry import operation
+
+    pick, chip, space = random.Random(0), detect().chip, operation(shapes[0].op).space
+    cases = [(shape, config) for shape in shapes for config in space.defaults(shape, chip)]
     for shape in shapes:
-        for name in ("one_shot", "one_shot_ll"):
-            if known := list(SPACE.configs(shape, chip, (name,))):
-                cases.append((shape, pick.choice(known)))
+        for name in dict.fromkeys(config.variant for config in space.defaults(shape, chip)):
+            # More programs on a unit than its registers hold are refused when prepared.
+            known = [
+                config
+                for config in space.configs(shape, chip, (name,))
+                if config.to_dict().get("programs_per_unit", 1) == 1
+            ]
+            cases.append((shape, pick.choice(known)))
     return cases
 
 

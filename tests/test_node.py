@@ -254,11 +254,9 @@ def test_finalists_share_their_rounds(bench: NodeBench, mode: str) -> None:
     shared = bsp_samples(outcomes)
     assert len(set(shared)) == 1 and len(shared[0]) == 6
     bsp, push, pull = outcomes
-    assert (
-        isinstance(bsp, Measurement)
-        and isinstance(push, Measurement)
-        and isinstance(pull, Measurement)
-    )
+    assert isinstance(bsp, Measurement)
+    assert isinstance(push, Measurement)
+    assert isinstance(pull, Measurement)
     assert bsp.samples_us == bsp.bsp_samples_us and push.paired_interval(pull) is not None
     assert push.check_error is not None and not push.stopped_early
 
@@ -283,9 +281,8 @@ def test_in_a_matrix_what_is_far_behind_is_not_measured_to_the_end(
         (3, True),
         (13, False),
     ]
-    assert asked[:2] == [[BSP, PULL, PUSH], [BSP, PUSH]] and [
-        len(samples) for samples in bsp_samples(found)
-    ] == [13, 3, 13]
+    assert asked[:2] == [[BSP, PULL, PUSH], [BSP, PUSH]]
+    assert [len(samples) for samples in bsp_samples(found)] == [13, 3, 13]
     times[PULL] = 9.9
     assert all(
         len(samples) == 13

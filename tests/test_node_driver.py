@@ -45,10 +45,8 @@ def test_the_parts_are_the_sets_that_the_readme_reports(world: int) -> None:
     assert len(set(shapes("models", world))) == 44
     assert shapes("grid", world) == shapes("portfolio", world) == list(grid(world))
     decodes = operation("flash_decode").shape_sets
-    assert (
-        shapes("decode", world) == list(decodes["llama3-70b"](world=world))
-        and len(set(shapes("decode", world))) == 20
-    )
+    assert shapes("decode", world) == list(decodes["llama3-70b"](world=world))
+    assert len(set(shapes("decode", world))) == 20
     assert shapes("decode-paper", world) == list(decodes["paper"](world=world))
     layouts = Counter(
         (shape.output, shape.page_size, shape.dtype) for shape in shapes("decode-layouts", world)
@@ -114,10 +112,8 @@ def test_what_was_not_begun_or_failed_is_told(monkeypatch: pytest.MonkeyPatch) -
     problems = node.measure(todo, "node.db", 120, 120, overrun.run)
     assert overrun.budgets == [65]
     assert problems[0].startswith("ended with 2: world 8, the tables of docs/results.md")
-    assert (
-        problems[1].startswith("not begun: world 8, four M")
-        and "0 s were left for 1 searches" in problems[1]
-    )
+    assert problems[1].startswith("not begun: world 8, four M")
+    assert "0 s were left for 1 searches" in problems[1]
 
 
 def test_a_search_that_overruns_is_stopped_as_by_ctrl_c(capfd: pytest.CaptureFixture[str]) -> None:
@@ -175,28 +171,21 @@ def test_winners_are_measured_beside_other_libraries_once_the_searches_are_done(
     arguments = ["node.db", "--world", "2", "4", "--seconds", "600", "--rivals", str(tmp_path)]
     assert node.main(arguments) == 1
     (seconds,), two, four, check = asked
-    assert (
-        seconds == "360"
-        and two[1].endswith("benchmarks/rivals.py")
-        and check[-4:] == ["db", "check", "--db", "node.db"]
-    )
-    assert (
-        two[2:]
-        == [
-            "--db",
-            "node.db",
-            "--out",
-            f"{tmp_path}/rivals-world-2.jsonl",
-            "--world",
-            "2",
-            "--seconds",
-            "110",
-        ]
-        and four[7] == "4"
-    )
+    assert seconds == "360"
+    assert two[1].endswith("benchmarks/rivals.py")
+    assert check[-4:] == ["db", "check", "--db", "node.db"]
+    assert two[2:] == [
+        "--db",
+        "node.db",
+        "--out",
+        f"{tmp_path}/rivals-world-2.jsonl",
+        "--world",
+        "2",
+        "--seconds",
+        "110",
+    ]
+    assert four[7] == "4"
     printed = capsys.readouterr().out
     assert "ended with 1: " in printed and "5 of 6 runs ended well" in printed
-    assert (
-        node.main([*arguments, "--show"]) == 0
-        and capsys.readouterr().out.count("rivals.py --db node.db") == 2
-    )
+    assert node.main([*arguments, "--show"]) == 0
+    assert capsys.readouterr().out.count("rivals.py --db node.db") == 2

@@ -45,10 +45,8 @@ def test_every_possible_tile_is_there_once_before_any_twice(shape: Shape, chip: 
 def test_a_pool_is_the_beginning_of_a_larger_one_and_the_same_again() -> None:
     space = operation("all_gather_gemm").space
     large = pool(space, ENGINE, H200, "push", 300)
-    assert (
-        pool(space, ENGINE, H200, "push", 60) == large[:60]
-        and pool(space, ENGINE, H200, "push", 300) == large
-    )
+    assert pool(space, ENGINE, H200, "push", 60) == large[:60]
+    assert pool(space, ENGINE, H200, "push", 300) == large
 
 
 def test_shapes_of_one_layer_share_configs_that_both_allow() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_bench import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, plain
+from fake_bench import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, Stopped, plain
 from stored import RUN
 
 from tftune.db.store import Store
@@ -66,9 +66,8 @@ def test_every_config_is_measured_at_every_shape_in_every_mode(store: Store) -> 
                 "the strongest form of BSP, beside which the others are measured"
             )
         assert set(bench.of("matrix", shape, "graph")) == set(bench.of("matrix", shape, "eager"))
-    assert set(bench.announced) == {
-        (shape, config) for shape, config, _, _ in bench.asked
-    } and bench.restarts == [0]
+    assert set(bench.announced) == {(shape, config) for shape, config, _, _ in bench.asked}
+    assert bench.restarts == [0]
     assert matrix.pairs == len(bench.asked) and not matrix.missing and not matrix.failed
     assert set(matrix.configs) == {config for _, config, _, _ in bench.asked} | {LARGE_TILE}
     first = [*bench.of("matrix", SMALL, "graph"), LARGE_TILE]
@@ -84,12 +83,10 @@ def test_every_config_is_measured_at_every_shape_in_every_mode(store: Store) -> 
 OWN = Config("push", **dict(PUSH.knobs) | {"comm_programs": 32})
 
 
-def searched(config: Config, us: float, shape: Shape = SMALL, mode: str = "graph") -> Trial:
+def searched(config: Config, us: float) -> Trial:
     """A row of a search beside the strongest form of BSP, which takes 16 us."""
-    outcome, code = Measurement((us,) * 3, (16.0,) * 3), installed(shape.op, config.variant)
-    return Trial(
-        shape, config, mode, TARGET.name, "model", RUN.id, code, outcome, "search", "2026-11-22"
-    )
+    key = SMALL, config, "graph", TARGET.name, "model", RUN.id, installed(SMALL.op, config.variant)
+    return Trial(*key, Measurement((us,) * 3, (16.0,) * 3), "search", "2026-11-22")
 
 
 @pytest.mark.parametrize(
@@ -115,9 +112,8 @@ def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_
     assert {(shape, mode) for shape, config, mode, _ in bench.asked if config == OWN} == (
         {(SMALL, "graph")} if measured else set()
     )
-    assert (OWN in matrix.configs) == measured and set(bench.of("matrix")) == wanted(
-        store, SMALL
-    ) | ({OWN} if measured else set())
+    assert (OWN in matrix.configs) == measured
+    assert set(bench.of("matrix")) == wanted(store, SMALL) | ({OWN} if measured else set())
     assert set(bench.of("matrix", OTHER)) == wanted(store, OTHER) and not matrix.missing
 
 
@@ -200,12 +196,7 @@ def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("moment", [0, 1, 7, 20])
 def test_a_stopped_matrix_goes_on_where_it_stopped(store: Store, moment: int) -> None:
-    def stopping(*question: object) -> Outcome:
-        if len(stopped.asked) > moment:
-            raise KeyboardInterrupt
-        return plain(*question)  # type: ignore[arg-type]
-
-    stopped, resumed, whole = FakeBench(stopping), FakeBench(), FakeBench()
+    stopped, resumed, whole = Stopped(moment), FakeBench(), FakeBench()
     with pytest.raises(KeyboardInterrupt):
         run(store, stopped)
     matrix = run(store, resumed)
@@ -221,9 +212,8 @@ def test_what_the_budget_left_out_is_missing_and_named(
     monkeypatch.setattr(portfolio.time, "monotonic", lambda: next(clock))
     bench = FakeBench()
     matrix = run(store, bench, budget_s=2.5)
-    assert {place for place, _ in matrix.missing} == {(OTHER, "eager")} and len(bench.asked) + len(
-        matrix.missing
-    ) == matrix.pairs
+    assert {place for place, _ in matrix.missing} == {(OTHER, "eager")}
+    assert len(bench.asked) + len(matrix.missing) == matrix.pairs
     assert matrix.sentences()[-1] == f"missing: {len(matrix.missing)} configs at {OTHER}, eager"
 
 
@@ -274,11 +264,9 @@ def test_configs_share_rounds_where_the_bench_has_rounds(store: Store) -> None:
     assert all(
         baseline == FORMS[1] and baseline not in configs for _, _, baseline, configs in bench.groups
     )
-    assert (
-        bench.asked == []
-        and matrix.pairs == sum(1 + len(configs) for _, _, _, configs in bench.groups)
-        and not matrix.missing
-    )
+    assert bench.asked == []
+    assert matrix.pairs == sum(1 + len(configs) for _, _, _, configs in bench.groups)
+    assert not matrix.missing
 
 
 def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_of_bsp(
@@ -289,11 +277,9 @@ def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_o
     likeliest = SPACE.complete(SPACE.fallbacks(new, TARGET.chip)[0])
     for mode in BOTH:
         asked = bench.of("matrix", new, mode)
-        assert (
-            asked[0] == likeliest
-            and set(asked) == wanted(store, new)
-            and len(asked) == len(set(asked))
-        )
+        assert asked[0] == likeliest
+        assert set(asked) == wanted(store, new)
+        assert len(asked) == len(set(asked))
     assert bench.baselines.count(None) == 2 and set(bench.baselines) == {None, likeliest}
     assert not matrix.missing and len(matrix.best) == 2
 
@@ -349,22 +335,11 @@ def test_scouting_asks_no_study_and_measures_nothing_twice(store: Store) -> None
 
 def won_before() -> list[Trial]:
     """Rows of another kernel: PUSH and PULL were the fastest at a shape nearby."""
-    nearby, slow = (
-        SMALL.parse("m=4,n=3584,k=8192,world=8"),
-        Config("push", **dict(PUSH.knobs) | {"num_stages": 2}),
-    )
+    nearby = SMALL.parse("m=4,n=3584,k=8192,world=8")
+    slow = Config("push", **dict(PUSH.knobs) | {"num_stages": 2})
     times = {PUSH: 10.0, PULL: 12.0, slow: 11.0}
+    where = "graph", TARGET.name, "model", "r", "old"
     return [
-        Trial(
-            nearby,
-            c,
-            "graph",
-            TARGET.name,
-            "model",
-            "r",
-            "old",
-            Measurement((us,), (20.0,)),
-            "final",
-        )
-        for c, us in times.items()
+        Trial(nearby, config, *where, Measurement((us,), (20.0,)), "final")
+        for config, us in times.items()
     ]

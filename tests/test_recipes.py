@@ -107,4 +107,4 @@ def test_recipes_name_knobs_of_their_operation_and_say_what_they_do() -> None:
     for recipe in RECIPES:
         variants = operation(recipe.op).space.variants.values()
         names = {choice.name for choices in variants for choice in choices}
-        assert recipe.knob in names and len(recipe.sentence) > 20
+        assert recipe.knob in names and len(recipe.value.__doc__ or "") > 20

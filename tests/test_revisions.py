@@ -122,11 +122,9 @@ class TestGuard:
     ) -> None:
         kernel = mutant(tmp_path, "push", FLAG_FIRST)
         sentence = self.sentence(monkeypatch, kernel)
-        assert (
-            "the code that Triton" in sentence
-            and "has changed" in sentence
-            and "raise it in kernels/all_gather_gemm/space.py" in sentence
-        )
+        assert "the code that Triton" in sentence
+        assert "has changed" in sentence
+        assert "raise it in kernels/all_gather_gemm/space.py" in sentence
 
     def test_a_changed_compile_option_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         host = operation("all_gather_gemm").module("host")

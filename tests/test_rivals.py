@@ -97,10 +97,8 @@ def test_rows_are_lines_that_show_prints_again(
     )
     rivals.main(["--show", str(path)])
     printed = capsys.readouterr().out
-    assert (
-        "all_gather_gemm on h200x4, graph: n=3584, k=8192" in printed
-        and printed.count("RESULT rivals op=all_gather_gemm") == 3
-    )
+    assert "all_gather_gemm on h200x4, graph: n=3584, k=8192" in printed
+    assert printed.count("RESULT rivals op=all_gather_gemm") == 3
 
 
 def test_the_page_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,11 +171,9 @@ def test_a_bad_rival_is_a_row_and_the_others_are_measured_in_the_same_rounds(
     for name in ("tftune", "right"):
         outcome = rows[name].outcome
         assert isinstance(outcome, Measurement), outcome
-        assert (
-            outcome.bsp_samples_us == bsp.samples_us
-            and outcome.check_error is not None
-            and outcome.check_error < 1e-3
-        )
+        assert outcome.bsp_samples_us == bsp.samples_us
+        assert outcome.check_error is not None
+        assert outcome.check_error < 1e-3
     failures = {name: rows[name].outcome for name in ("stale", "torch")}
     kinds = {
         name: outcome.kind for name, outcome in failures.items() if isinstance(outcome, Failure)

@@ -19,6 +19,7 @@ from fake_bench import (
     SPACE,
     TARGET,
     FakeBench,
+    Stopped,
     failing,
     plain,
     run,
@@ -88,12 +89,7 @@ def test_the_same_command_measures_nothing_twice(store: Store) -> None:
 
 @pytest.mark.parametrize("moment", [0, 1, 3, 5, 17, 25])
 def test_an_interrupted_search_goes_on_where_it_stopped(store: Store, moment: int) -> None:
-    def interrupted(*question: object) -> Outcome:
-        if len(stopped.asked) > moment:
-            raise KeyboardInterrupt
-        return plain(*question)  # type: ignore[arg-type]
-
-    stopped, resumed = FakeBench(interrupted), FakeBench()
+    stopped, resumed = Stopped(moment), FakeBench()
     with pytest.raises(KeyboardInterrupt):
         run(store, stopped)
     kept = store.trials()
@@ -117,26 +113,14 @@ def test_more_effort_goes_on_from_less(store: Store, monkeypatch: pytest.MonkeyP
 def test_exhaustive_effort_tries_every_feasible_config(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = {
-        "pull": Choice("num_warps", (4,), "warps", 4),
-        "push": Choice("num_warps", (4, 8), "warps", 4),
-    }
-    fused = {
-        variant: tuple(
-            replace(choice, values=(choice.default,)) for choice in SPACE.choices(variant)
-        )
-        for variant in one
-    }
-    fused = {
-        variant: tuple(one[variant] if c.name == "num_warps" else c for c in choices)
-        for variant, choices in fused.items()
-    }
-    space = replace(
-        SPACE,
-        variants={"bsp": SPACE.choices("bsp")} | fused,
-        rules=(),
-        defaults=lambda shape, chip: FORMS,
-    )
+    def narrowed(choice: Choice, warps: tuple[int, ...]) -> Choice:
+        values = warps if choice.name == "num_warps" else (choice.default,)
+        return replace(choice, values=values, default=values[0])
+
+    warps = {"pull": (4,), "push": (4, 8)}
+    fused = {name: tuple(narrowed(c, warps[name]) for c in SPACE.choices(name)) for name in warps}
+    variants = {"bsp": SPACE.choices("bsp")} | fused
+    space = replace(SPACE, variants=variants, rules=(), defaults=lambda shape, chip: FORMS)
     use(monkeypatch, space)
     (best,) = run(store, FakeBench(), modes=("graph",), effort="exhaustive")
     assert best.evaluations == best.feasible == len(list(space.configs(SMALL, TARGET.chip))) == 9
@@ -153,9 +137,8 @@ def test_rows_of_another_kernel_do_not_hold(store: Store, monkeypatch: pytest.Mo
         )
     bench = FakeBench()
     run(store, bench, modes=("graph",))
-    assert {config.variant for config in bench.of("search")} >= {"push"} and not set(
-        bench.of("search")
-    ) & set(FORMS)
+    assert {config.variant for config in bench.of("search")} >= {"push"}
+    assert not set(bench.of("search")) & set(FORMS)
     rows = Rows(OPERATION, bench, store)
     assert {
         trial.revision
@@ -337,28 +320,20 @@ def test_replay_tries_what_has_a_row_in_each_mode_and_nothing_else(store: Store)
     within them."""
     run(store, FakeBench(), (SMALL, OTHER))
     whole = [trial for trial in store.trials() if trial.stage == "search"]
-    few = [
+    fused = [
         trial
         for trial in whole
         if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"
-    ][::3]
-    rows = [
-        trial
-        for trial in whole
-        if (trial.shape, trial.mode) != (SMALL, "eager") or trial.config.variant == "bsp"
-    ] + few
+    ]
+    few = fused[::3]
+    rows = [trial for trial in whole if trial not in fused or trial in few]
     best = run(store, ReplayBench(TARGET, rows), (SMALL, OTHER), effort="default")
     replayed = store.trials(bench="replay")
-    assert {(trial.shape, trial.config, trial.mode) for trial in replayed} == {
-        (trial.shape, trial.config, trial.mode) for trial in rows
-    }
+    told, known = ({(t.shape, t.config, t.mode) for t in part} for part in (replayed, rows))
+    assert told == known
     assert all(isinstance(trial.outcome, Measurement) for trial in replayed)
-    assert [(found.evaluations, found.feasible) for found in best] == [
-        (12, 12),
-        (2 + len(few), 2 + len(few)),
-        (12, 12),
-        (12, 12),
-    ]
+    counts = [12, 2 + len(few), 12, 12]
+    assert [(found.evaluations, found.feasible) for found in best] == [(n, n) for n in counts]
 
 
 def test_replay_of_a_shape_without_rows_is_a_sentence_and_stores_nothing(store: Store) -> None:
@@ -416,12 +391,9 @@ def test_progress_hears_of_each_committed_trial(store: Store) -> None:
 
 
 def test_progress_is_finished_when_the_search_is_stopped(store: Store) -> None:
-    def stopped(*question: object) -> Outcome:
-        raise KeyboardInterrupt
-
     listener = Listener()
     with pytest.raises(KeyboardInterrupt):
-        run(store, FakeBench(stopped), progress=listener)
+        run(store, Stopped(0), progress=listener)
     assert listener.told[-1] == "finish"
 
 

@@ -29,9 +29,8 @@ def test_the_final_stage_measures_the_same_portfolio_everywhere_in_a_fresh_world
 ) -> None:
     bench = FakeBench()
     bests = run(store, bench, (SMALL, OTHER))
-    assert len(bench.restarts) == 1 and {
-        stage for *_, stage in bench.asked[: bench.restarts[0]]
-    } == {"search"}
+    assert len(bench.restarts) == 1
+    assert {stage for *_, stage in bench.asked[: bench.restarts[0]]} == {"search"}
     assert {stage for *_, stage in bench.asked[bench.restarts[0] :]} == {"final"}
     for mode in ("graph", "eager"):
         small, other = set(bench.of("final", SMALL, mode)), set(bench.of("final", OTHER, mode))
@@ -228,9 +227,8 @@ def test_final_rows_older_than_the_search_are_measured_again(
     monkeypatch.setitem(EFFORTS, "more", Effort(13, 2, "for tests"))
     bench = FakeBench()
     run(store, bench, modes=("graph",), effort="more")
-    assert len(bench.of("search")) == 1 and bench.of("final")[0] == Config(
-        "bsp", form="gather_copy"
-    )
+    assert len(bench.of("search")) == 1
+    assert bench.of("final")[0] == Config("bsp", form="gather_copy")
 
 
 def test_without_a_final_bsp_the_rows_of_the_search_decide(store: Store) -> None:

@@ -197,6 +197,5 @@ def test_the_name_of_a_study_changes_with_the_space() -> None:
         study_name(replace(OPERATION, space=space), SMALL, "graph", FakeBench())
         for space in (SPACE, fewer)
     }
-    assert len(names) == 2 and all(
-        name.startswith(f"all_gather_gemm/{SMALL}/graph/mi300x8/model/") for name in names
-    )
+    assert len(names) == 2
+    assert all(name.startswith(f"all_gather_gemm/{SMALL}/graph/mi300x8/model/") for name in names)

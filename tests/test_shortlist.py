@@ -130,9 +130,8 @@ def test_without_an_artifact_that_applies_it_is_empty(
     asked: AllGatherGemm, changed: dict[str, Any]
 ) -> None:
     """Modelled times never ran: nobody knows whether such a config ends."""
-    assert (
-        selector(model()).shortlist(asked) and selector(model(), **changed).shortlist(asked) == ()
-    )
+    assert selector(model()).shortlist(asked)
+    assert selector(model(), **changed).shortlist(asked) == ()
 
 
 def stale(found: LayoutModel, *configs: Config) -> LayoutModel:
@@ -150,9 +149,8 @@ def test_of_another_layout_or_kernel_it_is_empty(asked: AllGatherGemm) -> None:
     found = model()
     assert selector(found).shortlist(replace(asked, shard="k")) == () == Selector().shortlist(asked)
     assert selector(stale(found, SMALL, LARGE)).shortlist(asked) == ()
-    assert selector(stale(found, SMALL)).shortlist(asked) == (LARGE,) and selector(
-        stale(found, LARGE)
-    ).shortlist(asked) == (SMALL,)
+    assert selector(stale(found, SMALL)).shortlist(asked) == (LARGE,)
+    assert selector(stale(found, LARGE)).shortlist(asked) == (SMALL,)
 
 
 @PLACES
@@ -179,10 +177,8 @@ def test_on_another_machine_it_is_empty(asked: AllGatherGemm) -> None:
 
 def test_of_the_rows_of_a_search_it_names_what_they_measured() -> None:
     searched = [replace(trial, stage="search") for trial in rows()]
-    found, measured = (
-        Selector(parse_artifact(content(searched))),
-        {trial.config for trial in searched},
-    )
+    found = Selector(parse_artifact(content(searched)))
+    measured = {trial.config for trial in searched}
     for m in (8, 20, 128, 700, 2048):
         for n, k in (*LAYERS, (3072, 3072)):
             listed = found.shortlist(shape(m, n, k))
@@ -220,10 +216,8 @@ class TestConfirm:
 
 
 def test_the_rows_of_this_file_are_as_it_says() -> None:
-    assert (
-        TREE.layout == ENGINE
-        and (TREE.n, TREE.k) not in LAYERS
-        and BETWEEN.m not in ROWS
-        and MEASURED in SHAPES
-    )
+    assert TREE.layout == ENGINE
+    assert (TREE.n, TREE.k) not in LAYERS
+    assert BETWEEN.m not in ROWS
+    assert MEASURED in SHAPES
     assert LAWS[BSP](MEASURED) > LAWS[LARGE](MEASURED)

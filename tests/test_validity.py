@@ -117,12 +117,10 @@ def test_another_machine_gpu_or_triton_disables_all_that_is_fused_and_nothing_el
     assert selector.select(replace(LARGE, m=16)).source == "measured"
     for n in (3584, 3072):
         pull, push = (selector.select(replace(LARGE, m=m, n=n)) for m in (1024, 4096))
-        assert (
-            pull.source == push.source == "interpolated" and pull.interval is push.interval is None
-        )
-        assert pull.reason.startswith("pull would be the fastest: ") and push.reason.startswith(
-            "push would be the fastest: "
-        )
+        assert pull.source == push.source == "interpolated"
+        assert pull.interval is push.interval is None
+        assert pull.reason.startswith("pull would be the fastest: ")
+        assert push.reason.startswith("push would be the fastest: ")
         assert reason in pull.reason and reason in push.reason
     assert list(selector.disabled()) == ["all_gather_gemm/pull", "all_gather_gemm/push"]
     assert list(selector.warnings()) == []
@@ -162,14 +160,11 @@ def test_another_kernel_disables_its_own_answers_only(content: dict[str, Any]) -
 
 def test_a_verified_artifact_holds_for_the_triton_that_verified_it(content: dict[str, Any]) -> None:
     again = stamped(content, BUILD | {"triton": "3.7.1"}, 3)
-    assert variants(again, here(triton="3.7.1")) == ["bsp", "pull", "push"] and variants(
-        again, HERE
-    ) == ["bsp", "bsp", "bsp"]
-    assert (
-        again["build"] == content["build"]
-        and again["sha256"] != content["sha256"]
-        and again["verified"]["leaves"] == 3
-    )
+    assert variants(again, here(triton="3.7.1")) == ["bsp", "pull", "push"]
+    assert variants(again, HERE) == ["bsp", "bsp", "bsp"]
+    assert again["build"] == content["build"]
+    assert again["sha256"] != content["sha256"]
+    assert again["verified"]["leaves"] == 3
 
 
 @pytest.mark.parametrize("build", [{}, {"triton": ""}, {"torch": "2.11.0"}])
@@ -256,18 +251,13 @@ def test_doctor_says_what_the_selector_would_do(
 ) -> None:
     (path := tmp_path / "a.json").write_text(json.dumps(content))
     found = doctor._artifact(path, machine, "there is no GPU to be seen")
-    said, lines = (
-        " ".join(found["why_not"] + found["warnings"]),
-        list(doctor._artifact_sentences([found])),
-    )
-    assert (
-        found["applies"] == applies
-        and [part for part in told if part not in said] == []
-        and bool(said) == bool(told)
-    )
-    assert ("applies here" in lines[0]) == applies and [line[:19] for line in lines[1:]] == [
-        "  warning: a.json: "
-    ] * len(found["warnings"])
+    said = " ".join(found["why_not"] + found["warnings"])
+    lines = list(doctor._artifact_sentences([found]))
+    assert found["applies"] == applies
+    assert [part for part in told if part not in said] == []
+    assert bool(said) == bool(told)
+    assert ("applies here" in lines[0]) == applies
+    assert [line[:19] for line in lines[1:]] == ["  warning: a.json: "] * len(found["warnings"])
 
 
 def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happens_here(

@@ -67,12 +67,10 @@ class Fake:
     variants, which end otherwise."""
 
     def __init__(self, ratio: float, **otherwise: Outcome) -> None:
-        self.ratio, self.otherwise, self.asked, self.closed = (
-            ratio,
-            otherwise,
-            list[tuple[Shape, Config, str]](),
-            False,
-        )
+        self.ratio = ratio
+        self.otherwise = otherwise
+        self.asked = list[tuple[Shape, Config, str]]()
+        self.closed = False
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """Nothing to compile."""
@@ -89,11 +87,9 @@ class Fake:
 def test_samples_are_measured_shapes_of_both_modes_that_a_fused_config_answers(made: Path) -> None:
     artifact = read_artifact(made)
     selector, picked = Selector(artifact), samples(artifact, 4)
-    assert (
-        len(picked) == 4
-        and {sample.mode for sample in picked} == {"graph", "eager"}
-        and len(set(picked)) == 4
-    )
+    assert len(picked) == 4
+    assert {sample.mode for sample in picked} == {"graph", "eager"}
+    assert len(set(picked)) == 4
     assert {sample.shape.layout for sample in picked} == {shape.layout for shape in SHAPES}
     answers = {
         (mode, shape): selector.select(shape, mode)
@@ -106,16 +102,13 @@ def test_samples_are_measured_shapes_of_both_modes_that_a_fused_config_answers(m
         if found.config.variant != "bsp"
     }
     every = samples(artifact, 99)
-    assert {(sample.mode, sample.shape, sample.config) for sample in every} == fused and len(
-        every
-    ) == len(fused) < len(answers)
+    assert {(sample.mode, sample.shape, sample.config) for sample in every} == fused
+    assert len(every) == len(fused) < len(answers)
     for sample in every:
         found = answers[sample.mode, sample.shape]
-        assert (
-            found.source == "measured"
-            and found.interval is not None
-            and sample.speedup_low == found.interval[0] > 1
-        )
+        assert found.source == "measured"
+        assert found.interval is not None
+        assert sample.speedup_low == found.interval[0] > 1
 
 
 def test_few_samples_are_spread_over_the_sizes_of_each_layout(made: Path) -> None:
@@ -156,9 +149,8 @@ def test_answers_of_changed_kernels_cannot_be_verified(
         "tftune.verify.installed",
         lambda op, variant: "0" * 12 if variant == changed else installed(op, variant),
     )
-    assert every == {"pull", "push"} and {
-        sample.config.variant for sample in samples(artifact, 99)
-    } == every - {changed}
+    assert every == {"pull", "push"}
+    assert {sample.config.variant for sample in samples(artifact, 99)} == every - {changed}
     monkeypatch.setattr("tftune.verify.installed", lambda op, variant: "0" * 12)
     with pytest.raises(
         ValueError,
@@ -194,9 +186,8 @@ def test_what_a_sample_comes_to(made: Path, outcome: Outcome, holds: bool, verdi
     (found,) = check(
         [replace(sample, speedup_low=1.5)], Fake(1.0, **{sample.config.variant: outcome})
     )  # type: ignore[arg-type]
-    assert (found.holds, found.verdict) == (holds, verdict) and found.to_dict()[
-        "verdict"
-    ] == verdict
+    assert (found.holds, found.verdict) == (holds, verdict)
+    assert found.to_dict()["verdict"] == verdict
 
 
 def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> None:
@@ -234,18 +225,14 @@ def test_an_artifact_that_holds_is_stamped_with_this_build(
 ) -> None:
     bench, place = Fake(0.5), tmp_path / made.name
     code, out, _ = verify(bench, "--leaves 2")
-    assert (
-        code == 0
-        and bench.closed
-        and "build: triton 3.6.0 -> 3.7.1" in out
-        and f"{place}: stamped with this build" in out
-    )
+    assert code == 0
+    assert bench.closed
+    assert "build: triton 3.6.0 -> 3.7.1" in out
+    assert f"{place}: stamped with this build" in out
     assert len(bench.asked) == 4 and "2.00x" in out and "holds" in out
     artifact = read_artifact(place)
-    assert (
-        artifact.document["verified"]["build"]["triton"] == "3.7.1"
-        and artifact.document["verified"]["leaves"] == 2
-    )
+    assert artifact.document["verified"]["build"]["triton"] == "3.7.1"
+    assert artifact.document["verified"]["leaves"] == 2
     assert artifact.document["build"] == BUILD
     before, new = read_artifact(made).document, {"verified", "sha256"}
     assert {name: artifact.document[name] for name in artifact.document.keys() - new} == {
@@ -259,18 +246,14 @@ def test_an_artifact_that_does_not_hold_stays_as_it_is(
 ) -> None:
     code, out, _ = verify(Fake(1.2), "--json")
     found = json.loads(out)
-    assert (
-        code == 1
-        and found["stamped"] is None
-        and not any(check["holds"] for check in found["checks"])
-    )
+    assert code == 1
+    assert found["stamped"] is None
+    assert not any(check["holds"] for check in found["checks"])
     assert (tmp_path / made.name).read_text() == made.read_text()
     code, out, _ = verify(Fake(1.2), "--out other.json")
-    assert (
-        code == 1
-        and "not stamped; run `tftune search all_gather_gemm`" in out
-        and not Path("other.json").exists()
-    )
+    assert code == 1
+    assert "not stamped; run `tftune search all_gather_gemm`" in out
+    assert not Path("other.json").exists()
 
 
 def test_only_measured_times_of_this_machine_can_be_verified(
@@ -295,25 +278,19 @@ def test_two_artifacts_differ_in_origin_and_answers(
         tmp_path / "b.json", rows, BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}}
     )
     found = diff(read_artifact(made), read_artifact(other))
-    assert "triton 3.6.0 -> 3.7.1" in found.origin and any(
-        sentence.startswith("rows ") for sentence in found.origin
-    )
+    assert "triton 3.6.0 -> 3.7.1" in found.origin
+    assert any(sentence.startswith("rows ") for sentence in found.origin)
     assert f"held-out regret of graph, {TITLE} None -> 1.25" in found.origin
     assert any(re.fullmatch(r"kernel push r1 -> None", sentence) for sentence in found.origin)
     assert found.shapes == {"graph": 28, "eager": 14}
-    assert {answer.one.variant for answer in found.answers} >= {"push"} and {
-        a.other.variant for a in found.answers
-    } <= {"bsp", "pull"}
+    assert {answer.one.variant for answer in found.answers} >= {"push"}
+    assert {a.other.variant for a in found.answers} <= {"bsp", "pull"}
     told = list(found.sentences(most=1))
-    assert (
-        any(" of 14 measured shapes are answered otherwise" in line for line in told)
-        and "more; --json" in told[-1]
-    )
+    assert any(" of 14 measured shapes are answered otherwise" in line for line in told)
+    assert "more; --json" in told[-1]
     same = diff(read_artifact(made), read_artifact(made))
-    assert (
-        same.answers == []
-        and next(same.sentences()) == "both come from the same rows, kernels and build"
-    )
+    assert same.answers == []
+    assert next(same.sentences()) == "both come from the same rows, kernels and build"
 
 
 def test_the_command_diff_prints_both_forms(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,11 +47,9 @@ def test_sequences_are_a_size_of_a_layer_and_tokens_grow() -> None:
     ]
 
 
-PUSH, SLOW, PULL = (
-    Config("push", block_m=16),
-    Config("push", block_m=32),
-    Config("pull", block_m=16),
-)
+PUSH = Config("push", block_m=16)
+SLOW = Config("push", block_m=32)
+PULL = Config("pull", block_m=16)
 
 
 def rows(shape: Gemm, mode: str = "graph", **speedups: float) -> list[object]:
@@ -70,9 +68,7 @@ def test_winners_come_by_place_and_only_where_they_came_near() -> None:
 
 
 def test_bsp_failures_and_rows_without_a_baseline_win_nothing() -> None:
-    bsp, failed, alone = (
-        trial(config=Config("bsp")),
-        trial(outcome=Failure("hang", "late")),
-        trial(outcome=Measurement((1.0,))),
-    )
+    bsp = trial(config=Config("bsp"))
+    failed = trial(outcome=Failure("hang", "late"))
+    alone = trial(outcome=Measurement((1.0,)))
     assert PastWinners([bsp, failed, alone]).near(trial().shape, "graph") == []

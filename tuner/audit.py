@@ -66,15 +66,11 @@ def resources(assembly: str, shared_bytes: int, variant: str) -> Resources:
 def neediest(kernels: Sequence[Resources]) -> Resources:
     """What the kernels of one call need at most, each number for itself; matrix instructions of
     all."""
-    most = {
-        name: max(getattr(kernel, name) for kernel in kernels)
-        for name in (f.name for f in fields(Resources))
-    }
-    waves, mfmas = (
-        min(kernel.waves_per_simd for kernel in kernels),
-        sum(kernel.mfmas for kernel in kernels),
-    )
-    return Resources(**most | {"waves_per_simd": waves, "mfmas": mfmas})
+    names = [each.name for each in fields(Resources)]
+    needs = {name: max(getattr(kernel, name) for kernel in kernels) for name in names}
+    needs["waves_per_simd"] = min(kernel.waves_per_simd for kernel in kernels)
+    needs["mfmas"] = sum(kernel.mfmas for kernel in kernels)
+    return Resources(**needs)
 
 
 def worth_auditing(
@@ -85,13 +81,10 @@ def worth_auditing(
     set draws them; the defaults of every named set; and those of `extra`."""
     space = replace(op.space, rules=tuple(rule for rule in op.space.rules if not rule.learned))
     main = op.named_set(op.main_set, target.gpus)
-    wanted: list[tuple[Shape, Config]] = [
-        (main[-1], config) for config in tiles(space, main[-1], target)
-    ]
+    wanted = [(main[-1], config) for config in tiles(space, main[-1], target)]
     for shape in main[::4]:
-        wanted += [
-            (shape, config) for config in Feasible.of(space, shape, target.chip, pool=pool).configs
-        ]
+        drawn = Feasible.of(space, shape, target.chip, pool=pool)
+        wanted += [(shape, config) for config in drawn.configs]
     for name in op.shape_sets:
         for shape in op.named_set(name, target.gpus):
             wanted += [(shape, config) for config in op.space.defaults(shape, target.chip)]
@@ -123,17 +116,10 @@ def row(op: Operation, shape: Shape, config: Config, arch: str, outcome: Resourc
     complete = op.space.complete(config)
     kernel = installed(op.name, config.variant)
     defaults = op.space.complete(Config(config.variant))
-    common = (
-        op.name,
-        family(shape),
-        slim(config, complete, defaults),
-        arch,
-        version("triton"),
-        kernel,
-    )
-    return (
-        Audit(*common, outcome) if isinstance(outcome, Resources) else Audit(*common, None, outcome)
-    )
+    known = slim(config, complete, defaults)
+    common = op.name, family(shape), known, arch, version("triton"), kernel
+    needs = (outcome,) if isinstance(outcome, Resources) else (None, outcome)
+    return Audit(*common, *needs)
 
 
 def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) -> Audit:
@@ -150,9 +136,7 @@ def compile_and_read(shape: Shape, config: Config, target: Target, arch: str) ->
             for kernel in compiled
         ]
         return row(op, shape, config, arch, neediest(needs))
-    except (
-        Exception
-    ) as error:  # whatever the compiler raises for this config is this config's failure
+    except Exception as error:  # whatever the compiler raises is this config's failure
         return row(op, shape, config, arch, f"{type(error).__name__}: {error}"[:300])
 
 

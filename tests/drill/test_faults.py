@@ -111,9 +111,8 @@ def test_no_config_without_a_fault_failed(played: Played) -> None:
 
 
 def test_rows_of_the_drill_are_apart_from_clean_rows(played: Played) -> None:
-    assert {trial.bench for trial in played.clean} == {"node"} and {
-        trial.bench for trial in played.faulty
-    } == {"drill"}
+    assert {trial.bench for trial in played.clean} == {"node"}
+    assert {trial.bench for trial in played.faulty} == {"drill"}
 
 
 def test_good_configs_have_the_clean_searches_ratio_to_bsp(played: Played) -> None:

@@ -106,10 +106,8 @@ def check_stopped(folder: Path, lost_before: Counter[Key]) -> Counter[Key]:
     alone = [key for key in stored if key not in compared]
     assert len(alone) == len(set(alone)), "a row is there twice"
     new = list((lost - lost_before).elements())
-    trials, comparisons = (
-        [key for key in new if key not in compared],
-        {key[::2] for key in new if key in compared},
-    )
+    trials = [key for key in new if key not in compared]
+    comparisons = {key[::2] for key in new if key in compared}
     assert len(trials) + len(comparisons) <= 1, (
         "more than the trial or the comparison in flight was lost"
     )
@@ -123,9 +121,8 @@ def check_ended(kind: str, folder: Path, lost: Counter[Key]) -> None:
     assert [(best.shape, best.mode) for best in bests] == [
         (shape, mode) for shape in killed.SHAPES[kind] for mode in MODES
     ]
-    assert {best.evaluations for best in bests} == {EFFORT.trials} and {
-        best.winner.stage for best in bests
-    } == {"final"}
+    assert {best.evaluations for best in bests} == {EFFORT.trials}
+    assert {best.winner.stage for best in bests} == {"final"}
     noted, stored = {key for word, key in notes(folder) if word != "committed"}, set(rows(folder))
     assert stored <= noted and noted - stored <= set(lost)
 

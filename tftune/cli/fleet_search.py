@@ -180,10 +180,12 @@ def disagreement(times: Mapping[str, Times]) -> Iterator[str]:
 def search_shape(job: Job, shape: Shape, node: str) -> Found:
     """Search one shape here; the driver tells of whole shapes, so that nothing says more."""
     from tftune.cli.search_job import find
+    from tftune.tuner.search.search import SILENT
 
     with _bench_here(job, [shape]) as (store, bench):
         before = {trial.id for trial in store.trials(op=job.op, condition=None)}
-        lines = find(job.op, [shape], job.modes, bench, store, None, job.options, job.budget_s)
+        how = store, SILENT, job.options, job.budget_s
+        lines = find(job.op, [shape], job.modes, bench, *how)
         new = [trial for trial in store.trials(op=job.op, condition=None) if trial.id not in before]
         return Found(node, shape, _packed(store, new), tuple(lines))
 

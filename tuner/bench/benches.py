@@ -4,8 +4,8 @@ node.py."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial
@@ -20,58 +20,50 @@ Compare = Callable[[Shape, Sequence[Config], str, Config], list[Outcome]]
 order."""
 
 
-class Bench(Protocol):
-    """A place that measures. A config that cannot be measured is a Failure, never an exception."""
+class Bench:
+    """A place that measures. A config that cannot be measured is a Failure, never an exception.
+
+    As it is here nothing runs: there is nothing to compile, to start or to end.
+    """
 
     name: str
     """`node`, `model`, `replay` or `drill`."""
     target: Target
-    condition: str
+    condition: str = ""
     """What is otherwise about its calls, see `db.trial.CONDITIONS`; empty for usual ones."""
-
-    @property
-    def starts_s(self) -> Sequence[float]:
-        """Seconds that each start of a world of processes took, where there is one."""
-        ...
-
-    @property
-    def recoveries_s(self) -> Sequence[float]:
-        """Seconds from when a world was seen to be broken until a fresh one could measure again."""
-        ...
-
-    @property
-    def spent_s(self) -> dict[str, float]:
-        """Wall-clock seconds by phase, where there are phases worth telling."""
-        ...
+    starts_s: Sequence[float] = ()
+    """Seconds that each start of a world of processes took, where there is one."""
+    recoveries_s: Sequence[float] = ()
+    """Seconds from when a world was seen to be broken until a fresh one could measure again."""
+    spent_s: Mapping[str, float] = {}
+    """Wall-clock seconds by phase, where there are phases worth telling."""
 
     @property
     def compare(self) -> Compare | None:
         """Measures finalists in the same rounds, so that they compare in pairs; None where there
         are no rounds to share."""
-        ...
+        return None
 
     def conditions(self) -> dict[str, Any]:
         """What the machine is like now (see `Run.clocks`); empty where nothing runs."""
-        ...
+        return {}
 
     def known(self, shape: Shape, mode: str) -> Collection[Config] | None:
         """The only configs that can be asked for, where rows answer; None where any can be
         measured."""
-        ...
+        return None
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         """These will likely be measured: compile them meanwhile, where there is something to
         compile."""
-        ...
 
     def ready(self, shape: Shape, config: Config) -> bool:
         """Whether it can be measured without waiting for a compiler."""
-        ...
+        return True
 
     def settle(self, timeout_s: float) -> None:
         """Wait until what was announced is compiled, so that compilers do not disturb the clock;
         not longer than so many seconds."""
-        ...
 
     def measure(
         self,
@@ -87,45 +79,20 @@ class Bench(Protocol):
 
         Stage "final" takes more rounds.
         """
-        ...
+        raise NotImplementedError(f"{type(self).__name__} does not say how it measures")
 
     def restart(self) -> None:
         """Start a fresh world of processes, where there is one."""
-        ...
 
-    def close(self) -> None: ...
-
-
-def one_by_one(
-    bench: Bench, shape: Shape, configs: Sequence[Config], mode: str, baseline: Config
-) -> list[Outcome]:
-    """The outcomes that `compare` gives, each of its own rounds beside the baseline."""
-    return [
-        bench.measure(shape, baseline, mode, None, stage="final"),
-        *(bench.measure(shape, config, mode, baseline, stage="final") for config in configs),
-    ]
+    def close(self) -> None:
+        """End what was started."""
 
 
-class _Recorded:
-    """What benches share on which nothing runs."""
-
-    condition = ""
-    compare: Compare | None = None
-
-    def ready(self, shape: Shape, config: Config) -> bool:
-        """There is nothing to compile."""
-        return True
-
-    def conditions(self) -> dict[str, Any]:
-        return {}
-
-
-class ModelBench(_Recorded):
+class ModelBench(Bench):
     """Answers from an analytic model, without a GPU: one sample each, and nothing is checked, since
     nothing ran."""
 
     name = "model"
-    starts_s = recoveries_s = ()
 
     def __init__(self, target: Target, predict: Predict, lengths: str = "") -> None:
         """`lengths`: as rows name them; of every call, where given."""
@@ -133,19 +100,6 @@ class ModelBench(_Recorded):
         self._predict: Callable[..., float] = predict
         self._data = {"lengths": lengths} if lengths else {}
         self.condition = f"lengths={lengths}" if lengths else ""
-
-    @property
-    def spent_s(self) -> dict[str, float]:
-        return {}
-
-    def known(self, shape: Shape, mode: str) -> None:
-        """Any config has a modelled time."""
-
-    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
-        """Nothing to compile."""
-
-    def settle(self, timeout_s: float) -> None:
-        """Nothing to wait for."""
 
     def measure(
         self,
@@ -161,47 +115,25 @@ class ModelBench(_Recorded):
         bsp_us = () if baseline is None else (self._predict(shape, baseline, mode, chip, **data),)
         return Measurement((time_us,), bsp_us)
 
-    def restart(self) -> None:
-        """Nothing to restart."""
 
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-class ReplayBench(_Recorded):
+class ReplayBench(Bench):
     """Answers from rows: the newest row of that stage, else the newest of any. What was never
     measured is a failure that says so."""
 
     name = "replay"
-    starts_s = recoveries_s = ()
 
     def __init__(self, target: Target, trials: Iterable[Trial], condition: str = "") -> None:
-        self.target = target
-        self.condition = condition
-        trials = tuple(
-            trial for trial in trials if trial.stage in EVIDENCE and trial.condition == condition
-        )
-        self._rows = {
-            (trial.shape, trial.config, trial.mode, stage): trial
-            for trial in trials
-            for stage in ("", trial.stage)
-        }
+        self.target, self.condition = target, condition
+        self._rows: dict[tuple[Shape, Config, str, str], Trial] = {}
         self._known: dict[tuple[Shape, str], set[Config]] = defaultdict(set)
         for trial in trials:
-            self._known[trial.shape, trial.mode].add(trial.config)
-
-    @property
-    def spent_s(self) -> dict[str, float]:
-        return {}
+            if trial.stage in EVIDENCE and trial.condition == condition:
+                for stage in ("", trial.stage):
+                    self._rows[trial.shape, trial.config, trial.mode, stage] = trial
+                self._known[trial.shape, trial.mode].add(trial.config)
 
     def known(self, shape: Shape, mode: str) -> set[Config]:
         return self._known[shape, mode]
-
-    def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
-        """Nothing to compile."""
-
-    def settle(self, timeout_s: float) -> None:
-        """Nothing to wait for."""
 
     def measure(
         self,
@@ -212,17 +144,7 @@ class ReplayBench(_Recorded):
         *,
         stage: str = "search",
     ) -> Outcome:
-        row = self._rows.get((shape, config, mode, stage)) or self._rows.get(
-            (shape, config, mode, "")
-        )
-        return (
-            row.outcome
-            if row
-            else Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")
-        )
-
-    def restart(self) -> None:
-        """Nothing to restart."""
-
-    def close(self) -> None:
-        """Nothing to close."""
+        for known in (stage, ""):
+            if row := self._rows.get((shape, config, mode, known)):
+                return row.outcome
+        return Failure("invalid", f"{config} was never measured for {shape} in mode {mode}")

@@ -11,6 +11,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.runtime.operands import placed
+from tftune.tuner.bench.ranks import Ranks
 
 if TYPE_CHECKING:
     import torch
@@ -50,9 +51,8 @@ class References:
             for seed in ORDER
         ]
         for call, (seed, output) in enumerate(zip(ORDER, outputs, strict=True)):
-            if (
-                call // 2 % workspace.world == workspace.rank
-            ):  # late twice in a row: while it catches up, nobody else is held back
+            # Late twice in a row: while it catches up, nobody else is held back.
+            if call // 2 % workspace.world == workspace.rank:
                 delay(workspace)
             plan(*self.inputs[seed], output)
         return max(
@@ -90,17 +90,7 @@ def poison(workspace: Workspace) -> None:
     A barrier before: a peer may still pull from this rank's last call, which has ended here. And
     one after: no rank starts before all have poisoned.
     """
-    _barrier(workspace)
+    ranks = Ranks(workspace)
+    ranks.barrier()
     workspace.payload_tensor.fill_(255)
-    _barrier(workspace)
-
-
-def _barrier(workspace: Workspace) -> None:
-    import torch
-    import torch.distributed as dist
-
-    if workspace.device.type == "cuda":
-        torch.cuda.synchronize()
-    dist.barrier(group=workspace.group)
-    if workspace.device.type == "cuda":
-        torch.cuda.synchronize()
+    ranks.barrier()

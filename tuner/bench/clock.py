@@ -176,10 +176,8 @@ def eager_rounds(
             for timed in (False, False, False, True):
                 turn += 1
                 one = operands[turn % len(operands)]
-                start, end = (
-                    torch.cuda.Event(enable_timing=True),
-                    torch.cuda.Event(enable_timing=True),
-                )
+                start = torch.cuda.Event(enable_timing=True)
+                end = torch.cuda.Event(enable_timing=True)
                 torch.cuda.synchronize()
                 barrier.wait()
                 start.record()

@@ -80,15 +80,10 @@ class CompilePool:
                 self.close()
                 if again:
                     return Failure("compile", f"the compiler died: {error}")
-            except (
-                Exception
-            ) as error:  # whatever the compiler raises for this config is this config's failure
-                kind = (
-                    "resources"
-                    if isinstance(error, ResourcesError) or type(error).__name__ == "OutOfResources"
-                    else "compile"
-                )
-                return Failure(kind, f"{type(error).__name__}: {error}"[:500])
+            except Exception as error:  # whatever the compiler raises is this config's failure
+                name = type(error).__name__
+                kind = "resources" if name in ("ResourcesError", "OutOfResources") else "compile"
+                return Failure(kind, f"{name}: {error}"[:500])
             else:
                 return None
         return None

@@ -111,9 +111,8 @@ class Drill:
             if known(name) in shares:
                 raise ValueError(f"--inject {text} gives {name} twice")
             shares[name] = _probability(name, number)
-        if (
-            whole := sum(shares.values())
-        ) > 1 + 1e-9:  # decimal parts of 1 may sum to a little more
+        whole = sum(shares.values())
+        if whole > 1 + 1e-9:  # decimal parts of 1 may sum to a little more
             raise ValueError(
                 f"the probabilities of --inject {text} sum to {whole:g}, which is above 1"
             )

@@ -17,7 +17,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench import faults
-from tftune.tuner.bench.benches import one_by_one
+from tftune.tuner.bench.benches import Bench
 from tftune.tuner.bench.cache_selftest import CopyRates
 from tftune.tuner.bench.compile_pool import CompilePool
 from tftune.tuner.bench.rounds import DEADLINES, ROUNDS, Deadlines, Rounds, ratio
@@ -30,7 +30,7 @@ OUT_OF = ("OutOfResources", "OutOfMemoryError")
 """What Triton and torch raise on a rank where the chip has too little of something."""
 
 
-class NodeBench:
+class NodeBench(Bench):
     """Measures on as many ranks of this machine as the shape asks for; emulated ones exercise the
     same protocol, not its speed.
 
@@ -63,7 +63,9 @@ class NodeBench:
         self._world: World | None = None
         self._verdicts: dict[tuple[Shape, Config], float | Failure] = {}
         self._compiler = None if emulated else CompilePool(target.chip, deadlines.compile)
-        self._spent_s: dict[str, float] = defaultdict(float)
+        self.spent_s: dict[str, float] = defaultdict(float)
+        """Wall-clock seconds that trials waited: for the compiler, and for the ranks by what they
+        were asked to do."""
         self._best: dict[tuple[Shape, str], float] = {}
         self._copies: CopyRates | None = None
         self.starts_s: list[float] = []
@@ -74,9 +76,6 @@ class NodeBench:
         counted."""
         self._down_s: float | None = None
         """The same so far, while no world is ready after a broken one."""
-
-    def known(self, shape: Shape, mode: str) -> None:
-        """Any config can be measured."""
 
     def ahead(self, shape: Shape, configs: Sequence[Config]) -> None:
         if self._compiler is not None:
@@ -89,20 +88,14 @@ class NodeBench:
         if self._compiler is not None:
             began = time.monotonic()
             self._compiler.settle(timeout_s)
-            self._spent_s["compile"] += time.monotonic() - began
-
-    @property
-    def spent_s(self) -> dict[str, float]:
-        """Wall-clock seconds that trials waited: for the compiler, and for the ranks by what they
-        were asked to do."""
-        return dict(self._spent_s)
+            self.spent_s["compile"] += time.monotonic() - began
 
     def _compile_failure(self, shape: Shape, config: Config) -> Failure | None:
         if self._compiler is None:
             return None
         began = time.monotonic()
         failure = self._compiler.failure(shape, config)
-        self._spent_s["compile"] += time.monotonic() - began
+        self.spent_s["compile"] += time.monotonic() - began
         return failure
 
     def conditions(self) -> dict[str, Any]:
@@ -129,10 +122,8 @@ class NodeBench:
     ) -> Outcome:
         if failure := self._impossible(shape, config):
             return failure
-        if config.variant == "bsp" and self._failed(
-            shape, config
-        ):  # a library's: it may have been the machine
-            del self._verdicts[shape, config]
+        if config.variant == "bsp" and self._failed(shape, config):
+            del self._verdicts[shape, config]  # a library's: it may have been the machine
         try:
             world, failed = self._ready(shape, baseline)
             if failed:
@@ -163,7 +154,10 @@ class NodeBench:
             logger.warning(
                 "finalists of %s in mode %s are timed one by one: %s", shape, mode, broken
             )
-            return one_by_one(self, shape, configs, mode, baseline)
+            return [
+                self.measure(shape, config, mode, beside, stage="final")
+                for config, beside in [(baseline, None), *((each, baseline) for each in configs)]
+            ]
 
     def _together(self, shape: Shape, group: Sequence[Config], mode: str) -> list[Outcome]:
         """Raises Broken where the world ended, or the baseline, the first of the group, failed."""
@@ -263,7 +257,7 @@ class NodeBench:
                 world.kill()
             sizes = shape.world, self._emulated, self._payload_bytes, cache, on_heap
             spec = WorldSpec(Path(), *sizes, self._lengths)
-            self._world = world = World(spec, self._spent_s)
+            self._world = world = World(spec, self.spent_s)
         if not world.alive:
             self.starts_s.append(world.start())
             if not self._emulated:

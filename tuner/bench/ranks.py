@@ -56,6 +56,10 @@ class Ranks:
         dist.all_reduce(found, dist.ReduceOp.MAX, group=self._group)
         return [tuple(row) for row in found.tolist()]
 
+    def agreed(self, numbers: Sequence[float]) -> list[float]:
+        """The largest of all ranks, each."""
+        return list(self.slowest([numbers])[0])
+
     def barrier(self) -> None:
         """Return when every rank is here and what each had queued on its GPU has ended."""
         import torch

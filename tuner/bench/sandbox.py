@@ -121,9 +121,7 @@ class World:
             text = self._describe_crash(method, error)
             self.kill()
             raise Broken("crash", text) from error
-        except (
-            BaseException
-        ):  # an interrupt, too: a reply left in a pipe would answer the next request
+        except BaseException:  # an interrupt, too: a reply left would answer the next request
             self.kill()
             raise
         finally:
@@ -151,15 +149,12 @@ class World:
                 except (EOFError, OSError) as error:
                     self._notice()
                     raise Broken("crash", self._describe_crash(method, error)) from error
-                if (
-                    replies[rank][0] == "error" and method != "prepare"
-                ):  # preparing waits for nobody
+                if replies[rank][0] == "error" and method != "prepare":  # which waits for nobody
                     self._notice()
                     deadline = min(deadline, time.monotonic() + GRACE_S)
             if not ready and waiting:
-                raise self._late(
-                    method, replies, sorted(waiting.values()), time.monotonic() - began
-                )
+                late, after_s = sorted(waiting.values()), time.monotonic() - began
+                raise self._late(method, replies, late, after_s)
         return [replies[rank] for rank in sorted(replies)]
 
     def _notice(self) -> None:

@@ -24,6 +24,7 @@ from tftune.tuner.bench import cache_selftest as selftest
 from tftune.tuner.bench import clock, faults
 from tftune.tuner.bench.check import SEEDS, References, relative_error
 from tftune.tuner.bench.processes import die_with_parent
+from tftune.tuner.bench.ranks import Ranks
 
 MOST_RAGGED = 16 << 30
 """Bytes that sets of ragged operands take on a GPU at most: each is allocated whole."""
@@ -107,11 +108,9 @@ class Rank:
         `fault`: as in `check`."""
         self._use(shape)
         faults.fail_to_allocate(fault)
-        key = (shape, config)
-        if key not in self.workspace.plans:
-            self.workspace.plans[key] = (
-                operation(shape.op).module("host").prepare(shape, config, self.workspace)
-            )
+        plans, host = self.workspace.plans, operation(shape.op).module("host")
+        if (shape, config) not in plans:
+            plans[shape, config] = host.prepare(shape, config, self.workspace)
 
     def check(self, shape: Shape, config: Config, fault: str | None = None) -> tuple[float, float]:
         """(error, tolerance) of this rank. `fault`: what a drill lets go wrong here."""
@@ -135,21 +134,13 @@ class Rank:
             samples = clock.eager_rounds(timed, operands, rounds, self.barrier)
         else:
             graphs = [self._graph(shape, config, operands) for config in configs]
-            samples = clock.graph_rounds(graphs, rounds, self._device_barrier(), self._agreed)
+            agree = Ranks(self.workspace).agreed
+            samples = clock.graph_rounds(graphs, rounds, self._device_barrier(), agree)
         if timed[-1] is not plans[-1] or (mode == "eager" and not self.spec.emulated):
             # For `verify`: the rotation may have left there what another config computed, and what
             # was timed may leave nothing.
             plans[-1](*operands[0])
         return samples
-
-    def _agreed(self, numbers: list[float]) -> list[float]:
-        """The largest of all ranks, each."""
-        import torch
-        import torch.distributed as dist
-
-        found = torch.tensor(numbers, dtype=torch.float64, device=self.workspace.device)
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=self.workspace.group)
-        return [float(number) for number in found.tolist()]
 
     def verify(self, shape: Shape) -> tuple[float, float]:
         """(error, tolerance) of what the last timed config left in its first output; the outputs
@@ -178,27 +169,14 @@ class Rank:
 
     def _rotation(self, shape: Shape) -> Any:
         if self._operands is None:
-            module = operation(shape.op).module("reference")
-            first = self._known_results(shape).inputs[0]
-            whole = sum(t.nbytes for t in first)
+            module, device = operation(shape.op).module("reference"), self.workspace.device
+            inputs = [self._known_results(shape).inputs[0]]
+            whole = sum(tensor.nbytes for tensor in inputs[0])
             count = 2 if self.spec.emulated else self._copies(shape, whole)
-            others = range(SEEDS.stop, SEEDS.stop + count - 1)
-            inputs = [
-                first,
-                *(
-                    placed(
-                        shape,
-                        module.make_inputs(
-                            shape, self.rank, seed, self.workspace.device, **self.spec.data
-                        ),
-                        self.workspace,
-                    )
-                    for seed in others
-                ),
-            ]
-            self._operands = [
-                (*tensors, module.make_output(shape, self.workspace.device)) for tensors in inputs
-            ]
+            for seed in range(SEEDS.stop, SEEDS.stop + count - 1):
+                made = module.make_inputs(shape, self.rank, seed, device, **self.spec.data)
+                inputs.append(placed(shape, made, self.workspace))
+            self._operands = [(*tensors, module.make_output(shape, device)) for tensors in inputs]
         return self._operands
 
     def _copies(self, shape: Shape, whole: int) -> int:
@@ -250,9 +228,7 @@ def main(connection: Connection, spec: WorldSpec, rank: int, make: type[Rank] = 
             else:
                 value = getattr(served, method)(*arguments)
             reply: tuple[Any, ...] = ("ok", value)
-        except (
-            Exception
-        ) as error:  # one rank's exception is a reply: the supervisor decides for all ranks
+        except Exception as error:  # it is a reply: the supervisor decides for all ranks
             traceback.print_exc()
             sys.stderr.flush()
             reply = ("error", type(error).__name__, str(error) or _place_of(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,11 @@ class Effort:
     sampled: bool = True
     """False: only what is likely to be fast is tried, no study hears of it, and nothing is measured
     again."""
+
+    @property
+    def most(self) -> float:
+        """Trials of a shape and mode, at most."""
+        return inf if self.trials is None else self.trials
 
 
 EFFORTS = {

@@ -51,23 +51,22 @@ class Feasible:
         chip: Chip,
         variants: tuple[str, ...] = (),
         pool: int | None = None,
-        always: Sequence[Config] = (),
         until: float = inf,
     ) -> Feasible:
         """Every possible config of one shape on one chip.
 
         `pool` keeps that many configs of each variant (see `pools`), which shapes share, so that
         kernels compiled for one serve the others, as many as can be drawn until then (of
-        `time.monotonic`); and the configs of `always`, which must be possible.
+        `time.monotonic`).
         """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
-        names, parts = variants or tuple(space.variants), list[list[Config]]()
+        names, found = variants or tuple(space.variants), list[Config]()
         for done, variant in enumerate(names):
-            now = time.monotonic() if until < inf else inf
-            share = now + (until - now) / (len(names) - done) if until < inf else inf
-            parts.append(pool_of(space, shape, chip, variant, pool, share))
-        return cls(space, dict.fromkeys([*(config for part in parts for config in part), *always]))
+            now = time.monotonic()
+            share = now + (until - now) / (len(names) - done)
+            found += pool_of(space, shape, chip, variant, pool, share)
+        return cls(space, found)
 
     def __len__(self) -> int:
         return len(self.configs)

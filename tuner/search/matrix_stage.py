@@ -22,7 +22,7 @@ from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.final_stage import Best, best_of
-from tftune.tuner.search.search import Progress
+from tftune.tuner.search.search import SILENT, Progress
 from tftune.tuner.search.search_stage import COMPILE_S
 from tftune.tuner.search.session import Rows
 
@@ -79,7 +79,7 @@ def fill(
     pick: Pick,
     *,
     budget_s: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Matrix:
     """Measure the portfolio on every shape, and each shape's own best and default configs there, in
     rounds that all configs of a shape share.
@@ -94,7 +94,7 @@ def fill(
     for mode in modes:
         check_word("mode", mode, MODES)
     until = _until(budget_s)
-    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
+    rows = Rows(operation(op), bench, store, progress.advance)
     places = [(shape, mode) for shape in shapes for mode in modes]
     return _filled(rows, _portfolios(rows, places, pick), until, progress)
 
@@ -106,13 +106,13 @@ def fill_with(
     store: Store,
     *,
     budget_s: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Matrix:
     """Measure these configs at each place, the first of them the baseline, in rounds that all
     configs of a place share. What has a row of this stage, of the kernels as they are and under the
     bench's condition, is not measured again."""
     until = _until(budget_s)
-    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
+    rows = Rows(operation(op), bench, store, progress.advance)
     listed = {place: list(configs) for place, configs in wanted.items()}
     return _filled(rows, listed, until, progress)
 
@@ -123,42 +123,27 @@ def _until(budget_s: float | None) -> float:
 
 
 def _filled(
-    rows: Rows,
-    wanted: Mapping[Place, list[Config]],
-    until: float,
-    progress: Progress | None,
+    rows: Rows, wanted: Mapping[Place, list[Config]], until: float, progress: Progress
 ) -> Matrix:
-    if progress:
-        progress.start(
-            sum(len(_missing(rows, place, configs)) for place, configs in wanted.items())
-        )
+    progress.start(sum(len(_missing(rows, place, configs)) for place, configs in wanted.items()))
     try:
         _measure(rows, wanted, until)
         rows.end()
     finally:
-        if progress:
-            progress.finish()
+        progress.finish()
     return _matrix(rows, wanted)
 
 
 def _portfolios(rows: Rows, places: Sequence[Place], pick: Pick) -> dict[Place, list[Config]]:
     """What to measure at each place."""
-    modes, chosen = (
-        tuple(dict.fromkeys(mode for _, mode in places)),
-        dict[tuple[Place, ...], tuple[Config, ...]](),
-    )
-    found = {}
+    modes = tuple(dict.fromkeys(mode for _, mode in places))
+    chosen, found = dict[tuple[Place, ...], list[Config]](), {}
     for place in places:
         nearby = _searched_near(rows, place[0], modes)
         if nearby not in chosen:
             searched = [trial for near in nearby for trial in rows.searched(near).values()]
-            chosen[nearby] = tuple(
-                dict.fromkeys(
-                    config
-                    for mode in dict.fromkeys(m for _, m in nearby)
-                    for config in pick(searched, mode)
-                )
-            )
+            asked = dict.fromkeys(mode for _, mode in nearby)
+            chosen[nearby] = [config for mode in asked for config in pick(searched, mode)]
         found[place] = _wanted(rows, place, chosen[nearby], _worth_it(rows, nearby))
     return found
 
@@ -244,9 +229,8 @@ def _measure(rows: Rows, wanted: Mapping[Place, Sequence[Config]], until: float)
     families: dict[object, list[Place]] = {}
     for place in wanted:
         families.setdefault(place[0].family, []).append(place)
-    for place in (
-        place for family in spread(families.values()) for place in family if place in missing
-    ):
+    spread_out = [place for family in spread(families.values()) for place in family]
+    for place in (place for place in spread_out if place in missing):
         if time.monotonic() >= until:
             return
         _measure_at(rows, place, wanted[place][0], missing[place])
@@ -279,32 +263,23 @@ def _measure_at(rows: Rows, place: Place, baseline: Config, configs: Sequence[Co
 
 def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]]) -> Matrix:
     chip, invalid = rows.bench.target.chip, dict[str, int]()
-    pairs, failed, missing = 0, list[Trial](), list[tuple[Place, Config]]()
+    pairs, failed, missing, best = 0, list[Trial](), list[tuple[Place, Config]](), list[Best]()
     for place, configs in wanted.items():
+        known = rows.matrix(place)
+        tried = {config: known[config] for config in configs if config in known}
+        if bsp := strongest_bsp(tried.values()):
+            possible = sum(rows.can(place, config) for config in configs)
+            found = best_of(rows, place, tried, bsp, possible)
+            best.append(replace(found, evaluations=len(tried)))
         for config in configs:
             if sentence := rows.op.space.why_invalid(place[0], config, chip):
                 invalid[sentence] = invalid.get(sentence, 0) + 1
                 continue
             pairs += 1
-            trial = rows.matrix(place).get(config)
+            trial = tried.get(config)
             if trial is None:
                 missing.append((place, config))
             elif isinstance(trial.outcome, Failure):
                 failed.append(trial)
-    best = [
-        replace(
-            best_of(rows, place, tried, bsp, sum(rows.can(place, config) for config in configs)),
-            evaluations=len(tried),
-        )
-        for place, configs in wanted.items()
-        if (
-            tried := {
-                config: rows.matrix(place)[config]
-                for config in configs
-                if config in rows.matrix(place)
-            }
-        )
-        and (bsp := strongest_bsp(tried.values()))
-    ]
     everywhere = tuple(dict.fromkeys(config for configs in wanted.values() for config in configs))
     return Matrix(everywhere, pairs, invalid, tuple(failed), tuple(missing), tuple(best))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, log
 
 import numpy as np
@@ -146,30 +147,27 @@ class Opening:
     def ranked(self, place: Place, configs: Sequence[Config]) -> list[Config]:
         """These configs in the model's order; in their own where there is none."""
         hint = self.hint(place)
-        return (
-            list(configs)
-            if hint is None
-            else [configs[number] for number in np.argsort(hint(configs), kind="stable")]
-        )
+        return list(configs) if hint is None else _in_order(configs, hint)
 
     def hint(self, place: Place) -> Hint | None:
         """The corrected model's time of configs; None without a model."""
         shape, mode = place
-        if self._knowledge.predict is None:
-            return None
-        if mode not in self._corrections:
-            correction = Correction(
-                self._space, self._chip, mode, self._knowledge.predict, self._knowledge.describe
-            )
-            correction.learn(self._former)
-            self._corrections[mode] = correction
-        correction = self._corrections[mode]
-        return lambda configs: correction.hints(shape, configs)
+        correction = self._correction(mode)
+        return partial(correction.hints, shape) if correction else None
+
+    def _correction(self, mode: str) -> Correction | None:
+        """What corrects the model in one mode; None without a model."""
+        known = self._knowledge
+        if known.predict is not None and mode not in self._corrections:
+            made = Correction(self._space, self._chip, mode, known.predict, known.describe)
+            made.learn(self._former)
+            self._corrections[mode] = made
+        return self._corrections.get(mode)
 
     def learn(self, place: Place) -> None:
         """Let the rows of a place that was searched correct the model at the next shapes."""
-        if place[1] in self._corrections:
-            self._corrections[place[1]].learn(self._rows.searched(place).values())
+        if correction := self._correction(place[1]):
+            correction.learn(self._rows.searched(place).values())
 
     def predicted(self, place: Place, feasible: Feasible) -> list[Config]:
         """The model's best, of all feasible configs or a random part of them."""
@@ -239,9 +237,13 @@ def _best(
     return float(min(times.min(), np.min(hint(configs)) + level if configs else inf))
 
 
+def _in_order(configs: Sequence[Config], hint: Hint) -> list[Config]:
+    return [configs[number] for number in np.argsort(hint(configs), kind="stable")]
+
+
 def likeliest(configs: Sequence[Config], hint: Hint) -> list[Config]:
     """The best of each variant in the model's opinion, then the best of all."""
-    ranked = [configs[number] for number in np.argsort(hint(configs), kind="stable")]
+    ranked = _in_order(configs, hint)
     first = {config.variant: config for config in reversed(ranked)}
     return list(
         dict.fromkeys(

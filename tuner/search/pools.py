@@ -129,10 +129,8 @@ class _Builder:
             (choice.on(chip) for choice in space.choices(variant)),
             key=lambda choice: choice.name not in TILE,
         )
-        self._names, self._values = (
-            [choice.name for choice in choices],
-            [choice.values for choice in choices],
-        )
+        self._names = [choice.name for choice in choices]
+        self._values = [choice.values for choice in choices]
         self._wide = sum(name in TILE for name in self._names)
         places = {name: place for place, name in enumerate(self._names)}
         self._judges = [

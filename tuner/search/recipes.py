@@ -15,7 +15,7 @@ from typing import Any
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from, power_of_two_to
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.space import Config, Knob, Space
+from tftune.kernels.core.space import Choice, Config, Knob, Space
 from tftune.tuner.search.pools import TILE
 
 STEPS = 400
@@ -36,21 +36,23 @@ class Recipe:
 
     op: str
     knob: str
-    sentence: str
     value: Callable[[Any, Mapping[str, Any], Chip], int | None]
 
 
 def _row_tile(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
+    """M rounded up to a power of two, 16 at least; above 64 as it is."""
     return max(16, power_of_two_from(int(shape.m))) if shape.m <= LARGEST_TILE else None
 
 
 def _parts(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
+    """So many parts that every unit which computes has one."""
     tiles = -(-shape.m // knobs["block_m"]) * -(-shape.n // knobs["block_n"])
     parts = (chip.units - knobs["comm_programs"]) // tiles
     return power_of_two_to(int(parts)) if parts > 0 else 1
 
 
 def _chunk_rows(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
+    """Every program that communicates has a chunk."""
     if not knobs["comm_programs"]:
         return None
     columns = -(-shape.shard_columns // knobs["k_per_flag"]) * max(shape.world - 1, 1)
@@ -59,40 +61,23 @@ def _chunk_rows(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
 
 
 def _splits(shape: Any, knobs: Mapping[str, Any], chip: Chip) -> int | None:
+    """The busiest program attends to as few tokens as can be."""
     groups = shape.batch * shape.kv_heads
 
-    def busiest(splits: int) -> float:
-        return float(
-            -(-groups * splits // chip.units) * (-(-shape.kv_len // splits) + SPLIT_TOKENS)
-        )
+    def busiest(splits: int) -> int:
+        tokens = -(-shape.kv_len // splits) + SPLIT_TOKENS
+        return int(-(-groups * splits // chip.units) * tokens)
 
-    return (
-        min(range(1, max(2, shape.kv_len // 16)), key=busiest) if shape.kv_len < 1 << 16 else None
-    )
+    if shape.kv_len >= 1 << 16:
+        return None
+    return min(range(1, max(2, shape.kv_len // 16)), key=busiest)
 
 
 RECIPES = (
-    Recipe(
-        "all_gather_gemm",
-        "block_m",
-        "M rounded up to a power of two, 16 at least; above 64 as it is",
-        _row_tile,
-    ),
-    Recipe(
-        "all_gather_gemm", "split_k", "so many parts that every unit which computes has one", _parts
-    ),
-    Recipe(
-        "all_gather_gemm",
-        "rows_per_flag",
-        "every program that communicates has a chunk",
-        _chunk_rows,
-    ),
-    Recipe(
-        "flash_decode",
-        "kv_splits",
-        "the busiest program attends to as few tokens as can be",
-        _splits,
-    ),
+    Recipe("all_gather_gemm", "block_m", _row_tile),
+    Recipe("all_gather_gemm", "split_k", _parts),
+    Recipe("all_gather_gemm", "rows_per_flag", _chunk_rows),
+    Recipe("flash_decode", "kv_splits", _splits),
 )
 
 
@@ -121,19 +106,15 @@ def by_recipe(
 ) -> Config:
     """The config with the knobs that these recipes state, each at the greatest of its values that
     does not exceed the recipe's."""
-    knobs = dict(config.knobs)
+    knobs, choices = dict(config.knobs), _choices(space, config)
     for recipe in recipes:
         if recipe.knob in knobs and "block_n" in knobs:
             wanted = recipe.value(shape, knobs, chip)
-            values = [
-                value
-                for value in _values(space, config, recipe.knob, chip)
-                if isinstance(value, int)
-            ]
             if wanted is not None:
-                knobs[recipe.knob] = max(
-                    (value for value in values if value <= wanted), default=min(values)
-                )
+                values = choices[recipe.knob].on(chip).values
+                sizes = [value for value in values if isinstance(value, int)]
+                fits = (value for value in sizes if value <= wanted)
+                knobs[recipe.knob] = max(fits, default=min(sizes))
     return Config(config.variant, **knobs)
 
 
@@ -185,13 +166,11 @@ def _changed(
 ) -> Sequence[tuple[int, Config]]:
     """The config with one of these knobs at another value, and how many steps along its values that
     is."""
-    found = []
+    found, choices = [], _choices(space, config)
     for name in sorted(names):
-        values = next(
-            choice.values for choice in space.choices(config.variant) if choice.name == name
-        )
+        values = choices[name].values
         here = values.index(config[name])
-        for value in _values(space, config, name, chip):
+        for value in choices[name].on(chip).values:
             if value != config[name]:
                 changed = Config(config.variant, **dict(config.knobs) | {name: value})
                 steps = abs(values.index(value) - here)
@@ -199,7 +178,5 @@ def _changed(
     return found
 
 
-def _values(space: Space, config: Config, name: str, chip: Chip) -> tuple[Knob, ...]:
-    return next(
-        choice.on(chip).values for choice in space.choices(config.variant) if choice.name == name
-    )
+def _choices(space: Space, config: Config) -> dict[str, Choice]:
+    return {choice.name: choice for choice in space.choices(config.variant)}

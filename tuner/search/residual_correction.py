@@ -44,13 +44,11 @@ class Correction:
     def __init__(
         self, space: Space, chip: Chip, mode: str, predict: Predict, describe: Describe | None
     ) -> None:
-        self._space, self._chip, self._mode, self._predict, self._describe = (
-            space,
-            chip,
-            mode,
-            predict,
-            describe,
-        )
+        self._space = space
+        self._chip = chip
+        self._mode = mode
+        self._predict = predict
+        self._describe = describe
         self._rows: dict[Shape, dict[Config, tuple[bool, float]]] = {}
         """Whether the kernel is the present one, and microseconds."""
         self._columns: dict[tuple[Shape, Config], Array] = {}

@@ -60,6 +60,21 @@ class Progress(Protocol):
         """No more trials come, whether the search ended well or not."""
 
 
+class Silent:
+    """Progress that nobody watches."""
+
+    def start(self, total: int | None, stage: str = "") -> None: ...
+
+    def doing(self, what: str) -> None: ...
+
+    def advance(self, trial: Trial) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+SILENT = Silent()
+
+
 def search(
     op: str,
     shapes: Iterable[Shape],
@@ -73,7 +88,7 @@ def search(
     variants: tuple[str, ...] = (),
     seed: int = 0,
     pool: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     knowledge: Knowledge = NOTHING_KNOWN,
 ) -> list[Best]:
     """Search each shape in each mode, then measure the winners again; every outcome is a committed
@@ -91,40 +106,29 @@ def search(
     _check(op, shapes, modes, bench, effort, sampler)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     started, budget = time.monotonic(), inf if budget_s is None else budget_s
-    rows = Rows(operation(op), bench, store, progress.advance if progress else None)
-    doing = progress.doing if progress else lambda what: None
-    stage = SearchStage(rows, EFFORTS[effort], sampler, variants, seed, pool, knowledge, doing)
+    rows = Rows(operation(op), bench, store, progress.advance)
+    how = EFFORTS[effort], sampler, variants, seed, pool, knowledge
+    stage = SearchStage(rows, *how, progress.doing)
     places, unfinished = [(shape, mode) for shape in shapes for mode in modes], 0
-    if progress:
-        progress.start(_planned(stage, places))
+    progress.start(_planned(stage, places))
     try:
-        with threadpool_limits(
-            1
-        ):  # compilers need the other cores, and matrices of 64 rows gain nothing
-            stage.run(
-                shapes,
-                modes,
-                started
-                + budget
-                - (_for_finals(budget, len(places), bench) if EFFORTS[effort].sampled else 0.0),
-            )
+        kept = _for_finals(budget, len(places), bench) if stage.effort.sampled else 0.0
+        # Compilers need the other cores, and matrices of 64 rows gain nothing.
+        with threadpool_limits(1):
+            stage.run(shapes, modes, started + budget - kept)
         rows.refuse_nothing(places)
-        if EFFORTS[effort].sampled:
+        if stage.effort.sampled:
+            starting = partial(progress.start, stage="final")
             unfinished = final_stage(
-                rows,
-                places,
-                EFFORTS[effort].finalists,
-                started + budget,
-                partial(progress.start, stage="final") if progress else lambda total: None,
+                rows, places, stage.effort.finalists, started + budget, starting
             )
         rows.end()
     finally:
-        if progress:
-            progress.finish()
+        progress.finish()
     if stage.stopped or unfinished:
         logger.warning(
             "stopped by the budget: %s%s; the same command goes on",
-            stage.progress(places),
+            _tried(stage, places),
             f", {unfinished:,} final ones left" if unfinished else "",
         )
     found = [
@@ -136,20 +140,34 @@ def search(
 
 
 def _planned(stage: SearchStage, places: Sequence[Place]) -> int | None:
-    """Trials to come in both stages; None where those of the first are not counted."""
-    searched, effort = stage.planned(places), stage.effort
-    if not searched or not effort.sampled:
-        finals = effort.sampled and searched == 0
-        return to_come(stage.rows, places, effort.finalists) if finals else searched
-    return searched + planned(stage.rows, places, effort.finalists, len(stage.variants) - 1)
+    """Trials to come in both stages, at most; None where each config is one, since to count them
+    takes minutes."""
+    rows, effort = stage.rows, stage.effort
+    if effort.trials is None:
+        return None
+    searched = sum(max(0, effort.trials - len(rows.searched(place))) for place in places)
+    if not effort.sampled:
+        return searched
+    if not searched:
+        return to_come(rows, places, effort.finalists)
+    return searched + planned(rows, places, effort.finalists, len(stage.variants) - 1)
+
+
+def _tried(stage: SearchStage, places: Sequence[Place]) -> str:
+    """How many trials of all that there would be without a budget, in words."""
+    tried = [len(stage.rows.searched(place)) for place in places]
+    if stage.effort.trials is None:
+        return f"{sum(tried):,} trials, and every feasible config is wanted"
+    wanted = sum(max(count, stage.effort.trials) for count in tried)
+    return f"{sum(tried):,} of {wanted:,} trials"
 
 
 def _for_finals(budget_s: float, places: int, bench: Bench) -> float:
     """Seconds of a budget that the search stage leaves."""
+    if budget_s == inf:
+        return 0.0
     needed = FINAL_S * places if bench.compare is not None else 0.0
-    return (
-        max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s)) if budget_s < inf else 0.0
-    )
+    return max(FINAL_SHARE * budget_s, min(needed, FINAL_MOST * budget_s))
 
 
 def _check(

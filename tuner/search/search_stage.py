@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from math import inf
+from typing import Any
 
 import optuna
 
@@ -75,6 +76,12 @@ class _Track:
         if self.stored is not None:
             self.proposer.tell(trial.config, time_ratio(trial, self.bsp))
 
+    def copy(self, trial: Trial) -> None:
+        """Tell the study in the database, where there is one, of a committed row."""
+        if self.stored is not None:
+            space, ratio = self.proposer.feasible.space, time_ratio(trial, self.bsp)
+            self.stored.add_trial(finished(space, trial.config, ratio, trial=trial.id))
+
 
 class SearchStage:
     """Shape after shape; the modes of a shape go side by side, so that a node bench compiles and
@@ -92,14 +99,8 @@ class SearchStage:
         doing: Callable[[str], None] = lambda what: None,
     ) -> None:
         """`doing` hears what takes a while before the next trial."""
-        self._doing = doing
-        self.rows, self.effort, self.sampler, self.seed, self.pool = (
-            rows,
-            effort,
-            sampler,
-            seed,
-            pool,
-        )
+        self.rows, self.effort, self._doing = rows, effort, doing
+        self.sampler, self.seed, self.pool = sampler, seed, pool
         self.space, self.chip = rows.op.space, rows.bench.target.chip
         self.variants = tuple(
             name for name in self.space.variants if not variants or name in (BSP, *variants)
@@ -116,56 +117,43 @@ class SearchStage:
         self.stopped = False
         """Whether a shape's share of the time ended before its trials."""
 
-    def planned(self, places: Sequence[Place]) -> int | None:
-        """How many trials of this stage are to come at most; None where each config is one, since
-        to count them takes minutes."""
-        if self.effort.trials is None:
-            return None
-        return sum(max(0, self.effort.trials - len(self.rows.searched(place))) for place in places)
-
-    def progress(self, places: Sequence[Place]) -> str:
-        """How many trials of all that there would be without a budget, in words."""
-        tried = [len(self.rows.searched(place)) for place in places]
-        if self.effort.trials is None:
-            return f"{sum(tried):,} trials, and every feasible config is wanted"
-        wanted = sum(max(count, self.effort.trials) for count in tried)
-        return f"{sum(tried):,} of {wanted:,} trials"
-
     def run(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
         """Search every shape; each may use its share of the time that is left until then (of
         `time.monotonic`)."""
         self.modes = modes
-        shapes = [shape for shape in shapes if not self._over(shape, modes)]
+        shapes = [shape for shape in shapes if not self._over(shape)]
         if self.pool is not None or not self.effort.sampled:  # few enough to compile them all
             self._draw(shapes, until)
-            self._compile(shapes, modes, until)
+            self._compile(shapes, until)
         for done, shape in enumerate(shapes):
             self._doing(f"shape {done + 1} of {len(shapes)}: {shape}")
-            self._search(shape, modes, until, shapes[done:])
+            self._search(shape, until, shapes[done:])
 
-    def _over(self, shape: Shape, modes: Sequence[str]) -> bool:
+    def _over(self, shape: Shape) -> bool:
         """Whether the same search ended at this shape before, with all its trials: then it is as it
         was concluded, and nothing is drawn, ranked or compiled for it again."""
-        places = [(shape, mode) for mode in modes]
-        forms = [config for config in self.opening.defaults(shape) if config.variant == BSP]
-        if any(
-            len(rows := self.rows.searched(place)) < self._limit()
+        known = {place: found for place in self._places(shape) if (found := self._concluded(place))}
+        if len(known) < len(self.modes):
+            return False
+        for place, found in known.items():
+            self.feasible[place], self.off_by[place] = found["feasible"], found["off_by"]
+            self.opening.learn(place)
+        return True
+
+    def _concluded(self, place: Place) -> dict[str, Any] | None:
+        """What the same search concluded at this place with all its trials, where it did."""
+        rows, defaults = self.rows.searched(place), self.opening.defaults(place[0])
+        forms = (config for config in defaults if config.variant == BSP)
+        if (
+            len(rows) < self.effort.most
             or self.rows.bench.known(*place) is not None
             or not self.rows.bsp(place)
             or any(self.rows.can(place, form) and form not in rows for form in forms)
-            for place in places
+            or (study := self._stored(place)) is None
         ):
-            return False
-        names = [study_name(self.rows.op, *place, self.rows.bench) for place in places]
-        studies = [study for name in names if (study := self._stored(name))]
-        known = [study.user_attrs.get(CONCLUDED, {}) for study in studies]
-        if [each.get("of") for each in known] != [self._of(place) for place in places]:
-            return False
-        for place, each in zip(places, known, strict=True):
-            self.feasible[place], self.off_by[place] = each["feasible"], each["off_by"]
-            self.opening.hint(place)
-            self.opening.learn(place)
-        return True
+            return None
+        found: dict[str, Any] = study.user_attrs.get(CONCLUDED, {})
+        return found if found.get("of") == self._of(place) else None
 
     def _of(self, place: Place) -> str:
         """A digest of what a place is concluded from: its rows, and how it is searched."""
@@ -173,66 +161,60 @@ class SearchStage:
         rows = sorted(trial.id for trial in self.rows.searched(place).values())
         return sha256(repr((how, rows)).encode()).hexdigest()
 
-    def _compile(self, shapes: Sequence[Shape], modes: Sequence[str], until: float) -> None:
+    def _compile(self, shapes: Sequence[Shape], until: float) -> None:
         """Have the pools compiled: what is tried first before the rest, as far as the time goes."""
-        now = time.monotonic()
-        end = now + SETTLE_SHARE * max(0.0, until - now) if until < inf else inf
+        end = _settled_by(until)
         for source in (self._opened, self._all):
             for shape in shapes:
                 if time.monotonic() >= end:
                     break
                 self._doing(f"ranks what to compile for {shape}")
-                self.rows.bench.ahead(shape, source(shape, modes))
+                self.rows.bench.ahead(shape, source(shape))
         self._doing("compiles")
         self.rows.bench.settle(max(0.0, min(COMPILE_S, end - time.monotonic())))
 
     def _draw(self, shapes: Sequence[Shape], until: float) -> None:
         """Draw the pool of every shape, each in its part of the time that compiling may take,
         too."""
-        now = time.monotonic()
-        end = now + SETTLE_SHARE * max(0.0, until - now) if until < inf else inf
+        end = _settled_by(until)
         for done, shape in enumerate(shapes):
             now = time.monotonic()
             self._doing(f"draws configs for {shape}")
             self._pool(shape, now + (end - now) / (len(shapes) - done))
 
-    def _opened(self, shape: Shape, modes: Sequence[str]) -> list[Config]:
+    def _opened(self, shape: Shape) -> list[Config]:
         """What is tried first, in that order."""
         warm = (
             config
-            for mode in modes
-            for config in self.opening.warm((shape, mode))
-            if self.rows.can((shape, mode), config)
+            for place in self._places(shape)
+            for config in self.opening.warm(place)
+            if self.rows.can(place, config)
         )
         return list(dict.fromkeys([*self.opening.defaults(shape), *warm]))
 
-    def _all(self, shape: Shape, modes: Sequence[str]) -> Sequence[Config]:
+    def _all(self, shape: Shape) -> list[Config]:
         """What may be tried: of a search that samples, the whole pool."""
-        if self.effort.sampled:
-            return [config for mode in modes for config in self._feasible((shape, mode)).configs]
-        return [
-            config
-            for mode in modes
-            for config in self.opening.predicted((shape, mode), self._feasible((shape, mode)))
-        ]
+        found: list[Config] = []
+        for place in self._places(shape):
+            feasible = self._feasible(place)
+            found += (
+                feasible.configs if self.effort.sampled else self.opening.predicted(place, feasible)
+            )
+        return found
 
-    def _search(
-        self, shape: Shape, modes: Sequence[str], until: float, left: Sequence[Shape]
-    ) -> None:
+    def _search(self, shape: Shape, until: float, left: Sequence[Shape]) -> None:
         """The shapes left share the time that remains once BSP and the defaults of this one are
         measured: a world may start for them."""
-        opening, places = self.opening.defaults(shape), [(shape, mode) for mode in modes]
+        opening, places = self.opening.defaults(shape), self._places(shape)
         self.rows.bench.ahead(shape, opening)
         if time.monotonic() < until:
-            self.rows.bench.ahead(shape, self._opened(shape, modes))
+            self.rows.bench.ahead(shape, self._opened(shape))
         baselines = {place: bsp for place in places if (bsp := self._baseline(place, opening))}
         for default in opening:
             for place, bsp in baselines.items():
-                if (
-                    default not in (rows := self.rows.searched(place))
-                    and len(rows) < self._limit()
-                    and self.rows.can(place, default)
-                ):
+                rows = self.rows.searched(place)
+                untried = default not in rows and len(rows) < self.effort.most
+                if untried and self.rows.can(place, default):
                     self.rows.measure(place, default, bsp.config)
         now = time.monotonic()
         # The defaults took all the time: nothing is drawn, and no model asked, for no trials.
@@ -255,15 +237,13 @@ class SearchStage:
         if self.pool is None:
             self._considered.pop(shape, None)
 
-    def _limit(self) -> float:
-        return inf if self.effort.trials is None else self.effort.trials
+    def _places(self, shape: Shape) -> list[Place]:
+        return [(shape, mode) for mode in self.modes]
 
     def _baseline(self, place: Place, opening: Sequence[Config]) -> Trial | None:
         """The strongest form of BSP; None, with a warning, where none could be measured. Where all
         have failed so far, all are measured once more: it may have been the machine."""
-        forms = [
-            config for config in opening if config.variant == BSP and self.rows.can(place, config)
-        ]
+        forms = [form for form in opening if form.variant == BSP and self.rows.can(place, form)]
         for again in (False, True):
             for form in forms:
                 if again or form not in self.rows.searched(place):
@@ -280,12 +260,12 @@ class SearchStage:
         knows of it."""
         known = self.rows.bench.known(*place)
         if known is not None:
+            named = sorted(config for config in known if config.variant in self.variants)
             return Feasible(
-                self.space,
-                sorted(c for c in known if c.variant in self.variants and self.rows.can(place, c)),
+                self.space, (config for config in named if self.rows.can(place, config))
             )
         shape, defaults = place[0], self.opening.defaults(place[0])
-        warm = (config for mode in self.modes for config in self.opening.warm((shape, mode)))
+        warm = (config for each in self._places(shape) for config in self.opening.warm(each))
         likely = [*defaults, *self.opening.like_bsp(shape, defaults), *warm]
         return Feasible(self.space, dict.fromkeys([*self._pool(shape), *likely]))
 
@@ -294,23 +274,21 @@ class SearchStage:
         kept for the shapes still to come where a pool keeps them few."""
         if shape not in self._considered:
             every = self.effort.trials is None and self.pool is None
-            size = (
-                None if every else self.pool or (CONSIDERED if self.effort.sampled else SCOUT_POOL)
+            few = self.pool or (CONSIDERED if self.effort.sampled else SCOUT_POOL)
+            drawn = Feasible.of(
+                self.space, shape, self.chip, self.variants, None if every else few, until=until
             )
-            self._considered[shape] = Feasible.of(
-                self.space, shape, self.chip, self.variants, size, until=until
-            ).configs
+            self._considered[shape] = drawn.configs
         return self._considered[shape]
 
     def _contending(self, place: Place) -> Feasible:
         """What may be tried. Where not all can be, variants that cannot win have had their trial,
         and where no pool is given the model goes down from its best ones."""
         feasible = self._feasible(place)
-        if self.effort.sampled and len(feasible) > self._limit():
-            contending = self.opening.contenders(place, feasible, self._limit())
-            feasible = Feasible(
-                self.space, (config for config in feasible.configs if config.variant in contending)
-            )
+        if self.effort.sampled and len(feasible) > self.effort.most:
+            contending = self.opening.contenders(place, feasible, self.effort.most)
+            likely = (config for config in feasible.configs if config.variant in contending)
+            feasible = Feasible(self.space, likely)
             if self._open(place):
                 feasible.grow(self.opening.descent(place, feasible))
         return feasible
@@ -321,42 +299,31 @@ class SearchStage:
 
     def _track(self, place: Place, bsp: Trial) -> _Track:
         """The track of a place whose BSP is measured."""
-        feasible = self._contending(place)
-        rows = self.rows.searched(place)
-        name = study_name(self.rows.op, *place, self.rows.bench)
+        feasible, rows = self._contending(place), self.rows.searched(place)
         proposer = Proposer(feasible, self.sampler, self._seed(place), self.opening.hint(place))
         bench, shape = self.rows.bench, place[0]
         proposer.look_ahead(partial(bench.ready, shape), partial(bench.ahead, shape))
         limit = len(feasible) if self.effort.trials is None else self.effort.trials
-        track = _Track(place, bsp, proposer, self._stored(name), rows, limit)
-        stored = (
-            {trial.user_attrs.get("trial") for trial in track.stored.get_trials(deepcopy=False)}
-            if track.stored
-            else set()
-        )
+        track = _Track(place, bsp, proposer, self._stored(place), rows, limit)
+        copied = track.stored.get_trials(deepcopy=False) if track.stored else []
+        stored = {trial.user_attrs.get("trial") for trial in copied}
         for trial in rows.values():
             track.tell(trial)
             if trial.id not in stored:
-                self._copy(track, trial)
+                track.copy(trial)
         return track
 
     def _seed(self, place: Place) -> int:
         name = study_name(self.rows.op, *place, self.rows.bench)
         return int.from_bytes(sha256(f"{name}/{self.seed}".encode()).digest()[:4])
 
-    def _stored(self, name: str) -> optuna.Study | None:
+    def _stored(self, place: Place) -> optuna.Study | None:
+        """The study in the database; None where nothing is sampled."""
         if not self.effort.sampled:
             return None
-        return optuna.create_study(
-            storage=self.rows.store.optuna_storage(), study_name=name, load_if_exists=True
-        )
-
-    def _copy(self, track: _Track, trial: Trial) -> None:
-        """Tell the study in the database, where there is one, of a committed row."""
-        if track.stored:
-            track.stored.add_trial(
-                finished(self.space, trial.config, time_ratio(trial, track.bsp), trial=trial.id)
-            )
+        name = study_name(self.rows.op, *place, self.rows.bench)
+        storage = self.rows.store.optuna_storage()
+        return optuna.create_study(storage=storage, study_name=name, load_if_exists=True)
 
     def _try(self, tracks: Sequence[_Track], config: Config) -> None:
         """Measure a config in every mode that has room and has not seen it."""
@@ -364,7 +331,7 @@ class SearchStage:
             if self._may_try(track, config) and config not in track.rows and track.room:
                 trial = self.rows.measure(track.place, config, track.bsp.config)
                 track.tell(trial)
-                self._copy(track, trial)
+                track.copy(trial)
 
     def _may_try(self, track: _Track, config: Config) -> bool:
         """Whether it is among the feasible ones; where nothing is sampled these are a pool, and
@@ -376,24 +343,23 @@ class SearchStage:
     def _candidates(self, tracks: Sequence[_Track]) -> Iterator[Config]:
         """What is like the strongest BSP, the warm configs, the model's best, then the proposals of
         the modes' samplers in turn."""
-        opening, sources = self.opening, dict[str, list[Config]]()
-        for source in (self._like_bsp, lambda track: opening.warm(track.place), self._predicted):
+        opening, likely = self.opening, dict[str, list[Config]]()
+        sources: tuple[Callable[[_Track], list[Config]], ...] = (
+            lambda track: opening.like_bsp(track.place[0], [track.bsp.config]),
+            lambda track: opening.warm(track.place),
+            lambda track: opening.predicted(track.place, track.proposer.feasible),
+        )
+        for source in sources:
             for track in (track for track in tracks if track.room):
-                likely = [config for config in source(track) if self._may_try(track, config)]
-                self.rows.bench.ahead(track.place[0], likely)
-                sources.setdefault(track.place[1], []).extend(likely)
+                configs = [config for config in source(track) if self._may_try(track, config)]
+                self.rows.bench.ahead(track.place[0], configs)
+                likely.setdefault(track.place[1], []).extend(configs)
         for track in tracks:
             track.proposer.think()
-        for likely in sources.values():
-            yield from likely
+        for configs in likely.values():
+            yield from configs
         if self.effort.sampled:
             yield from self._proposed(tracks)
-
-    def _like_bsp(self, track: _Track) -> list[Config]:
-        return self.opening.like_bsp(track.place[0], [track.bsp.config])
-
-    def _predicted(self, track: _Track) -> list[Config]:
-        return self.opening.predicted(track.place, track.proposer.feasible)
 
     def _proposed(self, tracks: Sequence[_Track]) -> Iterator[Config]:
         while turns := [track for track in tracks if track.room and track.proposer.any_left]:
@@ -406,17 +372,12 @@ class SearchStage:
     def _refined(self, track: _Track) -> list[Config]:
         """What lies around the best configs so far, of those around which nobody has looked yet."""
         ratios = self.rows.ratios(track.place)
-        ranked = sorted(
-            (config for config in ratios if config in track.proposer.feasible),
-            key=lambda config: ratios[config],
-        )
-        fresh = [config for config in ranked[:REFINED] if config not in track.refined]
+        known = [config for config in ratios if config in track.proposer.feasible]
+        best = sorted(known, key=ratios.__getitem__)[:REFINED]
+        fresh = [config for config in best if config not in track.refined]
         track.refined.update(fresh)
-        return [
-            near
-            for config in fresh
-            for near in around(self.space, track.place[0], self.chip, config)
-        ]
+        shape = track.place[0]
+        return [near for each in fresh for near in around(self.space, shape, self.chip, each)]
 
     def _conclude(self, track: _Track) -> None:
         """What the place's rows say of the best config, and of the shapes to come."""
@@ -430,3 +391,9 @@ class SearchStage:
             kept = {"feasible": self.feasible[track.place], "off_by": self.off_by[track.place]}
             track.stored.set_user_attr(CONCLUDED, {"of": self._of(track.place), **kept})
         self.opening.learn(track.place)
+
+
+def _settled_by(until: float) -> float:
+    """When a pool must be drawn, or compiled, for what is left until then."""
+    now = time.monotonic()
+    return now + SETTLE_SHARE * max(0.0, until - now)

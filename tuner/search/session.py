@@ -50,10 +50,7 @@ class Rows:
         for trial in evidence.completed(
             op.space,
             store.trials(
-                op=op.name,
-                target=bench.target.name,
-                bench=bench.name,
-                condition=bench.condition,
+                op=op.name, target=bench.target.name, bench=bench.name, condition=bench.condition
             ),
         ):
             if trial.run not in others:
@@ -110,10 +107,8 @@ class Rows:
         """At most so many configs of the search stage that it cannot tell from its winner, the
         fastest first."""
         ratios, searched = self.ratios(place), self.searched(place)
-        ranked = sorted(
-            (config for config in ratios if config.variant != BSP),
-            key=lambda config: ratios[config],
-        )
+        fused = (config for config in ratios if config.variant != BSP)
+        ranked = sorted(fused, key=ratios.__getitem__)
         speedups = {config: evidence.speedup_interval(searched[config]) for config in ranked}
         near = [
             config
@@ -158,25 +153,12 @@ class Rows:
             self._commit(place, config, outcomes[config], stage)
 
     def _commit(self, place: Place, config: Config, outcome: Outcome, stage: str) -> Trial:
+        (shape, mode), bench = place, self.bench
         code = installed(self.op.name, config.variant)
-        shape, mode = place
-        run = self._run_id()
-        trial = Trial(
-            shape,
-            config,
-            mode,
-            self.bench.target.name,
-            self.bench.name,
-            run,
-            code,
-            outcome,
-            stage,
-            _now(),
-            self.bench.condition,
-        )
-        trial = Trial.from_dict(
-            trial.to_dict()
-        )  # as a resumed search reads it: a rounded time may choose another winner
+        key = shape, config, mode, bench.target.name, bench.name, self._run_id(), code
+        trial = Trial(*key, outcome, stage, _now(), bench.condition)
+        # As a resumed search reads it: a rounded time may choose another winner.
+        trial = Trial.from_dict(trial.to_dict())
         self.store.add_trial(trial)
         self._take(trial)
         if self._told:
@@ -189,9 +171,7 @@ class Rows:
             return ask()
         except StoreError:
             raise
-        except (
-            Exception
-        ) as error:  # one config must not end the search: what went wrong is its result
+        except Exception as error:  # one config must not end the search: it is its result
             return [Failure("crash", f"{type(error).__name__}: {error}")] * count
 
     def _run_id(self) -> str:

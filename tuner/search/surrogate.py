@@ -85,11 +85,9 @@ class GaussianProcess:
     def _cost(self, settings: Array) -> tuple[float, Array]:
         """Negative logarithm of the posterior density up to a constant, and its gradient."""
         columns = self._points.shape[1]
-        inverse, variance, own = (
-            np.exp(-2 * settings[:columns]),
-            np.exp(2 * settings[columns]),
-            np.exp(2 * settings[-1]),
-        )
+        inverse = np.exp(-2 * settings[:columns])
+        variance = np.exp(2 * settings[columns])
+        own = np.exp(2 * settings[-1])
         scaled = np.sqrt(5 * (self._squares @ inverse))
         decay = np.exp(-scaled)
         alike = variance * (1 + scaled + scaled**2 / 3) * decay
@@ -109,10 +107,8 @@ class GaussianProcess:
     def _solve(self) -> None:
         columns = self._points.shape[1]
         self._scales = np.exp(-self.settings[:columns])
-        self._variance, self._residual = (
-            np.exp(2 * self.settings[columns]),
-            np.exp(2 * self.settings[-1]),
-        )
+        self._variance = np.exp(2 * self.settings[columns])
+        self._residual = np.exp(2 * self.settings[-1])
         whole = self._covariance(self._points, self._points) + self._residual * np.eye(
             len(self._points)
         )

@@ -305,15 +305,12 @@ class Confirmation:
             samples = clock.eager_rounds(plans, self._timed, count, self.site.barrier)
         else:
             graphs = [self._graphs[config] for config in configs]
-            samples = clock.graph_rounds(graphs, count, self.site.start_together, self._slowest)
+            together, agree = self.site.start_together, self.ranks.agreed
+            samples = clock.graph_rounds(graphs, count, together, agree)
         took_s = self.site.now() - began
         *slowest, took = self.ranks.slowest([*samples, [took_s] * count])
         rounded = (tuple(max(0.01, round(us, 2)) for us in row) for row in slowest)
         return dict(zip(configs, rounded, strict=True)), took[0]
-
-    def _slowest(self, numbers: list[float]) -> list[float]:
-        """The largest of all ranks, each."""
-        return list(self.ranks.slowest([numbers])[0])
 
     @contextmanager
     def _launching(self, configs: Sequence[Config], phase: str) -> Iterator[None]:
