@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import torch
 from lone import lone
+from planted import SHAPE
 
 import tftune
+from tftune.confirm import bench
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -139,3 +141,21 @@ def test_a_kernel_is_loaded_once_for_all_plans_that_live(monkeypatch: pytest.Mon
     first = one.compile()
     assert other.compile() is first
     assert host.source(AllGatherGemm(130, 48, 512, 2), config, "cuda").compile() is not first
+
+
+def without_room(workspace: Workspace) -> bool:
+    """Whether buffers of live plans are kept where a warm-up cannot begin."""
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    kept = workspace.buffer("words", (4,), torch.float32)
+    bench.Shared.make = full  # type: ignore[method-assign, assignment]
+    tftune.use(Selector())
+    with pytest.raises((OSError, RuntimeError, ValueError), match="No space left"):
+        tftune.warm_up([SHAPE], workspace)
+    return workspace.buffer("words", (4,), torch.float32).data_ptr() == kept.data_ptr()
+
+
+def test_a_warm_up_that_cannot_begin_keeps_the_buffers_of_captured_graphs() -> None:
+    assert emulated.run(2, without_room) == [True, True]

@@ -34,11 +34,10 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.core.distance import distance
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Choice, Config
-from tftune.tuner.bench.benches import ModelBench, ReplayBench
 from tftune.tuner.search import session
 from tftune.tuner.search.feasible import Feasible
 from tftune.tuner.search.opening import Knowledge
-from tftune.tuner.search.search import EFFORTS, Effort, _for_finals, search
+from tftune.tuner.search.search import EFFORTS, Effort, _for_finals
 from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -315,49 +314,6 @@ def test_variants_limit_the_search_and_bsp_stays(store: Store) -> None:
     assert {trial.config.variant for trial in store.trials()} == {"bsp", "push"}
 
 
-def test_replay_tries_what_has_a_row_in_each_mode_and_nothing_else(store: Store) -> None:
-    """Rows of both shapes, but in eager mode a third of SMALL's: the portfolio and the sampler stay
-    within them."""
-    run(store, FakeBench(), (SMALL, OTHER))
-    whole = [trial for trial in store.trials() if trial.stage == "search"]
-    fused = [
-        trial
-        for trial in whole
-        if (trial.shape, trial.mode) == (SMALL, "eager") and trial.config.variant != "bsp"
-    ]
-    few = fused[::3]
-    rows = [trial for trial in whole if trial not in fused or trial in few]
-    best = run(store, ReplayBench(TARGET, rows), (SMALL, OTHER), effort="default")
-    replayed = store.trials(bench="replay")
-    told, known = ({(t.shape, t.config, t.mode) for t in part} for part in (replayed, rows))
-    assert told == known
-    assert all(isinstance(trial.outcome, Measurement) for trial in replayed)
-    counts = [12, 2 + len(few), 12, 12]
-    assert [(found.evaluations, found.feasible) for found in best] == [(n, n) for n in counts]
-
-
-def test_replay_of_a_shape_without_rows_is_a_sentence_and_stores_nothing(store: Store) -> None:
-    run(store, FakeBench(), modes=("graph",))
-    bench = ReplayBench(TARGET, store.trials())
-    with pytest.raises(
-        ValueError,
-        match=rf"no rows of {OTHER} on mi300x8 in mode graph or eager to replay; .*tftune trials "
-        r"import",
-    ):
-        run(store, bench, (SMALL, OTHER))
-    with pytest.raises(ValueError, match=rf"no rows of {SMALL} on mi300x8 in mode eager"):
-        run(store, bench, modes=("eager",))
-    assert not store.trials(bench="replay")
-
-
-def test_replay_of_a_mode_without_rows_leaves_it_out(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    run(store, FakeBench(), modes=("graph",))
-    (best,) = run(store, ReplayBench(TARGET, store.trials()))
-    assert best.mode == "graph" and f"{SMALL} in mode eager is left out" in caplog.text
-
-
 class Listener:
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -406,13 +362,6 @@ def test_one_run_is_stored_with_the_target_and_the_build(store: Store) -> None:
         {},
     ) and stored.build["python"]
     assert {trial.run for trial in store.trials()} == {stored.id}
-
-
-def test_the_model_bench_can_be_searched(store: Store) -> None:
-    (best,) = search(
-        "all_gather_gemm", [SMALL], ["graph"], ModelBench(TARGET, time_us), store, effort="tiny"
-    )  # type: ignore[arg-type]
-    assert isinstance(best.winner.outcome, Measurement) and best.winner.outcome.check_error is None
 
 
 @pytest.mark.parametrize(

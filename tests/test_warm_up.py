@@ -15,7 +15,6 @@ from planted import FUSED, OTHER, SHAPE
 from test_ops import exported
 
 import tftune
-from tftune.confirm import bench
 from tftune.confirm import warm_up as confirming
 from tftune.db.journal import excluded
 from tftune.db.store import Store, read_rows
@@ -393,21 +392,3 @@ def alone(workspace: Workspace, artifact: Path, rows: Path) -> Selection:
 def test_one_rank_confirms_bsp(artifact: Path, tmp_path: Path) -> None:
     (found,) = emulated.run(1, alone, artifact, tmp_path / "rows.jsonl")
     assert found.config.variant == "bsp" and found.source == "measured"
-
-
-def without_room(workspace: Workspace) -> bool:
-    """Whether buffers of live plans are kept where a warm-up cannot begin."""
-
-    def full() -> None:
-        raise OSError(28, "No space left on device")
-
-    kept = workspace.buffer("words", (4,), torch.float32)
-    bench.Shared.make = full  # type: ignore[method-assign, assignment]
-    tftune.use(Selector())
-    with pytest.raises((OSError, RuntimeError, ValueError), match="No space left"):
-        tftune.warm_up([SHAPE], workspace)
-    return workspace.buffer("words", (4,), torch.float32).data_ptr() == kept.data_ptr()
-
-
-def test_a_warm_up_that_cannot_begin_keeps_the_buffers_of_captured_graphs() -> None:
-    assert emulated.run(2, without_room) == [True, True]
