@@ -74,6 +74,10 @@ class _Handler(BaseHTTPRequestHandler):
         told = {"ETag": f'"{digest}"', "X-Tftune-Digest": digest, "X-Tftune-Signature": signature}
         self._send(200, content, told | self.state.headers)
 
+    def do_CONNECT(self) -> None:
+        """As a proxy that refuses every tunnel."""
+        self._failed(b"")
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self._failed(body):

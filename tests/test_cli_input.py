@@ -203,6 +203,7 @@ def test_a_search_refuses(case: tuple[str, ...], refuses: Refuses) -> None:
         ("calibrate --emulated nope", "'nope' is no target"),
         ("tune --show mi300x8 --shapes nope", "'nope' is no shape, named set or file"),
         ("tune --show mi300x4 --shapes paper:world=8", "world=8"),
+        (f"{SEARCH} --gpus 4", "world=8"),
         ("tune --show mi300x8 --budget x", "--budget 'x' is no duration"),
         *((f"trials import {name}", name) for name in ("pipe", "folder.json", "binary")),
         *((f"trials export {name} --db t.db", name) for name in ("pipe", "folder.json", "t.db")),

@@ -29,6 +29,17 @@ def test_what_is_transient_is_tried_again_with_pauses_that_double(
     assert pauses == [1.0, 2.0, 4.0] and server.posted == {"/v1/captures": [{"a": 1}]}
 
 
+def test_a_proxy_that_refuses_is_asked_for_a_tunnel_each_time(
+    server: FakeService, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """urllib asks in clear text, token and all, with a request that a proxy had before."""
+    server.statuses = [503] * 99
+    monkeypatch.setenv("https_proxy", server.url)
+    with pytest.raises(Unreachable, match="Tunnel connection failed"):
+        replace(service, url="https://tune.example").get("v1")
+    assert [asked[:2] for asked in server.asked] == [("CONNECT", "tune.example:443")] * 6
+
+
 def test_it_ends_in_time_and_says_so(
     server: FakeService, service: Service, pauses: list[float]
 ) -> None:

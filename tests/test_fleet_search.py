@@ -29,7 +29,7 @@ from tftune.pipeline.bench_factory import find_target, make_bench
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.bench.node import NodeBench
 from tftune.tuner.bench.rounds import Rounds
-from tftune.tuner.search.search import EFFORTS, Effort
+from tftune.tuner.search.search import EFFORTS, SILENT, Effort
 
 SHAPES = [AllGatherGemm(m, 512, 1024, 2) for m in (16, 64, 256, 512, 1024, 4096)]
 OPTIONS: dict[str, Any] = {
@@ -118,7 +118,7 @@ def one_node(shape: Shape, path: Path) -> list[Trial]:
     """The rows of a search of this shape alone, by the code of `tftune search`."""
     with Store.open(path) as store:
         bench = make_bench("model", operation(OP), find_target("model", "mi300x8"), [shape], store)
-        find(OP, [shape], ("graph",), bench, store, None, OPTIONS)
+        find(OP, [shape], ("graph",), bench, store, SILENT, OPTIONS)
         return store.trials()
 
 

@@ -4,6 +4,7 @@ shown."""
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,7 @@ def test_a_token_that_is_not_whole_and_valid_opens_nothing(served: Served, chang
     word = {
         "cut": token[:-1], "longer": token + "A", "other": f"tft_{number}_{other.split('_', 2)[2]}",
         "empty": "", "prefix": f"x{token}", "odd": f"tft_{number}'--_{secret}",
+        "basic": b64encode(f"me:{token}".encode()).decode(),
     }.get(change, token)  # fmt: skip
     answer = served.get("/v1/rows", None, headers={"authorization": f"{kind} {word}"})
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"

@@ -336,7 +336,7 @@ def refused(workspace: Workspace, artifact: Path, folder: Path) -> list[str]:
 
 def test_wrong_calls_are_refused_on_every_rank_alike(artifact: Path, tmp_path: Path) -> None:
     for said in emulated.run(2, refused, artifact, tmp_path):
-        assert "no selector is bound; call tftune.bind(group) before" in said[0]
+        assert "no selector is bound; call tftune.bind(group) first" in said[0]
         assert len(said) == 2 + len(WRONG)
         for sentence, text in zip(WRONG, said[1:], strict=False):
             assert re.search(sentence, text), text

@@ -28,8 +28,8 @@ def asked(
 ) -> Found:
     """The selector that the caller was given, else what `load` finds; `otherwise`: where nothing is
     named. Never raises: a rank that failed here would leave the others waiting."""
-    is_named = (path, url, target) != (None, None, None)
     try:
+        is_named = any(given is not None for given in (path, url, target))
         if selector is not None and is_named:
             raise ValueError(f"{caller} takes a selector, or a path, url or target to load, alone")
         if not isinstance(selector, Selector | None):

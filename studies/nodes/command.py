@@ -103,7 +103,8 @@ def _verdict(rows: list[Row]) -> str:
     from tftune.studies.nodes.compare import fine_and_best
 
     fine, best = fine_and_best(rows)
-    where = f"M={best.m}, {best.nodes} x {best.gpus}, {best.nic}, skew {best.skew_us:g} us"
+    sizes = f"M={best.m}, N={best.n}, K={best.k}"
+    where = f"{sizes}, {best.nodes} x {best.gpus}, {best.nic}, skew {best.skew_us:g} us"
     flag = f"{best.rows_per_flag} x {best.k_per_flag}"
     if best.speedup < 1:
         return f"simulated: {where}: no push pays; the best, {best.variant}, {best.speedup:.2f}"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
+from functools import partial
 from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -129,11 +130,14 @@ class Service:
 
     def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
         given = {**headers, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
-        request = Request(f"{self.url}{path}", data=body, headers=given, method=method)
-        failures = [f"{request.full_url} does not answer"]
+        place = f"{self.url}{path}"
+        # Each attempt has a request of its own: urllib's proxy handler changes the one that it is
+        # given, and would send it in clear text the next time.
+        request = partial(Request, place, data=body, headers=given, method=method)
+        failures = [f"{place} does not answer"]
         try:
             return bounded(
-                lambda: self._repeated(request, failures),
+                lambda: self._repeated(place, request, failures),
                 lambda: f"{self.url} ({failures[-1]})",
                 self.limit_s,
             )
@@ -143,18 +147,18 @@ class Service:
                 f"{self.url}/healthz`, then try again"
             ) from error
 
-    def _repeated(self, request: Request, failures: list[str]) -> Reply:
+    def _repeated(self, place: str, request: Callable[[], Request], failures: list[str]) -> Reply:
         """The reply; `failures` grows by the cause of each repetition. Raises TimeoutError where
         the next one would begin too late."""
         end, longest_s = self.clock() + self.limit_s, FIRST_PAUSE_S
         while True:
             try:
-                return self._once(request, end - self.clock())
+                return self._once(place, request(), end - self.clock())
             except HTTPError as error:
                 with error:
                     if error.code == 304:
                         return Reply(304, _lower(error.headers), b"")
-                    failures.append(_refusal(request.full_url, error))
+                    failures.append(_refusal(place, error))
                     if error.code not in TRANSIENT:
                         raise ServiceError(failures[-1], error.code) from error
                     asked_s = _retry_after_s(error.headers)
@@ -169,13 +173,12 @@ class Service:
                 raise TimeoutError
             self.sleep(pause_s)
 
-    def _once(self, request: Request, timeout_s: float) -> Reply:
+    def _once(self, place: str, request: Request, timeout_s: float) -> Reply:
         with self.send(request, timeout_s) as answer:
             content = answer.read(LARGEST_REPLY + 1)
             if len(content) > LARGEST_REPLY:
                 raise ServiceError(
-                    f"{request.full_url} answers with more than {LARGEST_REPLY:,} bytes, the most "
-                    "that is read"
+                    f"{place} answers with more than {LARGEST_REPLY:,} bytes, the most that is read"
                 )
             return Reply(answer.status, _lower(answer.headers), content)
 

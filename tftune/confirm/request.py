@@ -46,7 +46,7 @@ class Request:
 def bound() -> Selector:
     """What this process selects by; raises ValueError where nothing was loaded."""
     if tftune._default is None:
-        raise ValueError("no selector is bound; call tftune.bind(group) before tftune.warm_up")
+        raise ValueError("no selector is bound; call tftune.bind(group) first")
     return tftune._default
 
 

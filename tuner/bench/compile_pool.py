@@ -82,7 +82,8 @@ class CompilePool:
                     return Failure("compile", f"the compiler died: {error}")
             except Exception as error:  # whatever the compiler raises is this config's failure
                 name = type(error).__name__
-                kind = "resources" if name in ("ResourcesError", "OutOfResources") else "compile"
+                lacking = isinstance(error, ResourcesError) or name == "OutOfResources"
+                kind = "resources" if lacking else "compile"
                 return Failure(kind, f"{name}: {error}"[:500])
             else:
                 return None
