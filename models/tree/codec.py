@@ -20,9 +20,9 @@ from tftune.models.tree.tree import leaves_of, pack, unpack
 MOST_ERROR = 50.0
 """The largest error of the logarithm of a speed-up: beyond any that rows have, and its exponential
 is a float."""
-MOST_BEND = 100.0
+MOST_BEND = 50.0
 """Logarithm of how far a correction may bend a time at most, all its bends at their largest where
-it answers: times stay floats. Those of H200 have up to 55."""
+it answers: times stay floats. Artifacts that ship have up to 15.3."""
 MOST_WEIGHT, LEAST_US, MOST_US = 1e12, 1e-3, 1e12
 
 
@@ -195,12 +195,12 @@ def _check_formulas(model: LayoutModel) -> None:
         )
     if any(abs(weight) > MOST_WEIGHT for formula in model.formulas for weight in formula.weights):
         raise ValueError(f"a formula of {model.title} has a weight above {MOST_WEIGHT:g}")
-    columns = list(zip(*(known.sizes for known in model.known), strict=True))
-    least = max(formula.least for formula in model.formulas)
-    ends = (
-        [min(column) / NEAR for column in columns],
-        [max(*column, least) * NEAR for column in columns],
-    )
+    columns = [list(column) for column in zip(*(known.sizes for known in model.known), strict=True)]
+    # Below its smallest measured size that grows, a formula is bent as it is there.
+    shape = operation(model.op).shape
+    growing = columns[shape.coordinates().index(shape.SIZE)]
+    growing.append(max(formula.least for formula in model.formulas))
+    ends = [min(column) / NEAR for column in columns], [max(column) * NEAR for column in columns]
     widest = curves(
         [max(map(abs, pair)) for pair in zip(*(features.scales(*end) for end in ends), strict=True)]
     )
