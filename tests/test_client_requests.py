@@ -49,6 +49,15 @@ def test_it_ends_in_time_and_says_so(
     assert len(server.asked) == 6 and pauses == [1.0, 2.0, 4.0, 8.0, 8.0]
 
 
+def test_a_pause_that_lasts_too_long_ends_it_as_well(server: FakeService, service: Service) -> None:
+    server.statuses = [503] * 99
+    now = [0.0]
+    asleep = replace(service, clock=lambda: now[0], sleep=lambda s: now.append(now.pop() + 60.0))
+    with pytest.raises(Unreachable, match="answered 503"):
+        asleep.get("v1", "rows")
+    assert len(server.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "said"), [(400, "asked to answer 400"), (403, "scopes"), (413, "413"), (500, "500")]
 )

@@ -151,9 +151,9 @@ class Service:
         """The reply; `failures` grows by the cause of each repetition. Raises TimeoutError where
         the next one would begin too late."""
         end, longest_s = self.clock() + self.limit_s, FIRST_PAUSE_S
-        while True:
+        while (left_s := end - self.clock()) > 0:
             try:
-                return self._once(place, request(), end - self.clock())
+                return self._once(place, request(), left_s)
             except HTTPError as error:
                 with error:
                     if error.code == 304:
@@ -170,8 +170,9 @@ class Service:
             pause_s = max(asked_s, longest_s * (1 + self.draw()) / 2)
             longest_s = min(LONGEST_PAUSE_S, 2 * longest_s)
             if self.clock() + pause_s >= end:
-                raise TimeoutError
+                break
             self.sleep(pause_s)
+        raise TimeoutError
 
     def _once(self, place: str, request: Request, timeout_s: float) -> Reply:
         with self.send(request, timeout_s) as answer:
