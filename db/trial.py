@@ -26,7 +26,6 @@ from tftune.db.row_checks import (
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import Arm
 
 MODES = ("graph", "eager")
 BENCHES = ("node", "model", "replay", "drill")
@@ -347,8 +346,6 @@ def check_condition(op: str, condition: str) -> None:
             f"condition={shown(condition)} must be one of {', '.join(CONDITIONS)}, then = and a "
             "value"
         )
-    if name == TAX:
-        Arm.parse(value)
     if name == "lengths" and (text := operation(op).checked_lengths(value)) != value:
         raise ValueError(f"condition={shown(condition)} is written lengths={text}")
 

@@ -34,7 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the launch of memory's copy counts as memory",
-        "kernels/core/taxes.py",
+        "studies/taxes/arms.py",
         "kernels=1 + (gap.kernels if LAUNCH in paid else 0)",
         "kernels=(MEMORY in paid) + (gap.kernels if LAUNCH in paid else 0)",
         "tests/test_tax_arms.py::test_of_the_cube_no_factor_but_launch_adds_a_kernel",

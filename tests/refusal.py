@@ -45,8 +45,10 @@ def _mutant(
 # The mutants of a table are said by how they show.
 wrong, hangs = partial(_mutant, "wrong"), partial(_mutant, "end")
 wrong_or_hangs, accepted = partial(_mutant, "wrong or end"), partial(_mutant, "right")
-SLEEP = "__import__('time').sleep"
-"""For the text of a mutant. Of a tensor it would take whole seconds only."""
+SLEEP = "__import__('refusal').sleep"
+"""`sleep`, of so many seconds."""
+_call_s = 0.0
+"""What a call took when nothing was planted."""
 SAMPLED_OR_WHOLE = pytest.mark.parametrize(
     "whole", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["a sample", "all"]
 )
@@ -76,6 +78,12 @@ def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
         and numpy.count_nonzero(seen == int(epoch) + 2) < int(flags)
     ):
         time.sleep(0.001)
+
+
+def sleep(seconds: float) -> None:
+    """For the text of a mutant: so many seconds, but on a busy machine as long as a call takes, up
+    to four times as long, so that the others get as far as they would."""
+    time.sleep(max(seconds, min(_call_s, 4 * seconds)))
 
 
 def _verdict(run: Callable[[], list[Call]], deadline_s: float) -> str:
@@ -114,7 +122,8 @@ def _judge(
     def tried(changes: tuple[Change, ...], name: str, deadline_s: float) -> str:
         workspace.plans.clear()
         workspace.buffers.clear()
-        own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
+        global _call_s
+        _call_s = own_s = took_s.get(((), name), 0.0) / len(calls[name]) - late_s
         is_late = name not in together and workspace.rank == workspace.world - 1
         pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
         epoch = 1000 * next(TRIALS)  # flags keep what a mutant left in them
@@ -175,7 +184,8 @@ def refuse(
     given = folder, chosen, calls, together, late_s
     by_rank = emulated.run(3, _judge_all, *given, timeout_s=1500, **options)
     for variant, own in chosen.items():
-        assert _misjudged([verdicts[variant] for verdicts in by_rank], own) == [], variant
+        misjudged = _misjudged([verdicts[variant] for verdicts in by_rank], own)
+        assert misjudged == [], f"{variant}: {misjudged}"
 
 
 def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:

@@ -105,6 +105,10 @@ def test_words_and_flags_bring_the_same_sums(ran: Ran) -> None:
 
 FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // exchange.TILES_PER_FLAG), epoch)"
+TOTAL = "        total = add_slots("
+LATE_TILES = (
+    ("gemm_reduce", TOTAL, f"        {SLEEP}(0.3 * bool((rank == 2) & (piece == 0)))\n{TOTAL}"),
+)
 WORDS = "gemm_all_reduce.one_shot_ll"
 LL_MUTANTS = {
     "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
@@ -128,10 +132,11 @@ LL_MUTANTS = {
     ),
 }
 MUTANTS = {
-    "sums not waited for": wrong(("gemm_reduce", SECOND_WAIT, "pass")),
+    "sums not waited for": wrong(("gemm_reduce", SECOND_WAIT, "pass"), control=LATE_TILES),
     "one flag bank for both phases": wrong_or_hangs(
         ("gemm_reduce", "flag(control, rank, SECOND_BANK + group)", "flag(control, rank, group)"),
         ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
+        control=LATE_TILES,
     ),
     "a peer gets no sums": wrong(
         ("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):")
@@ -167,10 +172,12 @@ COPY_MUTANTS = {
         (BY_COPIES, "(sources < WORLD) & (sources != rank)", "(sources < 1) & (sources != rank)")
     ),
     "sums not waited for": wrong(
-        (BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass")
+        (BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass"),
+        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
     ),
-    "one flag bank for both phases": wrong_or_hangs(
-        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)")
+    "one flag bank for both phases": wrong(
+        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)"),
+        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
     ),
     "the first chunk's flag for all products": wrong(
         (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),

@@ -13,8 +13,8 @@ from tftune.kernels.core.registry import OPS, operation
 
 MOST = 20
 SHARED = ("comm.symmetric", "comm.ll_protocol", "comm.copy_engine", "device.gemm", "device.shards",
-          "device.attention", "device.dies", "device.calibration_kernels", "device.waits",
-          "device.tax_kernels")  # fmt: skip
+          "device.attention", "device.dies", "device.calibration_kernels",
+          "device.waits")  # fmt: skip
 MODULES = [
     *(f"tftune.kernels.{name}" for name in SHARED),
     *(
@@ -23,6 +23,7 @@ MODULES = [
         for name in operation(op).space.variants
     ),
     "tftune.kernels.flash_decode.variants.launches",
+    "tftune.studies.taxes.kernels",
 ]
 
 

@@ -31,7 +31,8 @@ def named(folder: str, names: str) -> tuple[str, ...]:
 STANDARD_LIBRARY_ONLY = (
     *("tftune/__init__.py", "*/__init__.py", "kernels/core/*.py", "tftune/client/*.py"),
     *named("kernels/*", "__init__ space rules workloads features timeline exchange mapping"),
-    *named("kernels/*", "lengths taxes"),
+    "kernels/*/lengths.py",
+    *named("studies/taxes", "arms operations/*"),
     *named("db", "trial row_checks row_files target collectives lock files patience"),
     *named("db", "evidence verdict discount captured journal"),
     *named("models", "selector selection bracket chain artifact baselines layout answerer"),

@@ -16,10 +16,11 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, CLOCKED, FUSED, WAITS, Arm, Gap, arms, cube
 from tftune.kernels.runtime import gemm_reduce
 from tftune.kernels.runtime.compile import gpu_target
 from tftune.studies.taxes import bench as taxes
+from tftune.studies.taxes import operations
+from tftune.studies.taxes.arms import BSP, CLOCKED, FUSED, WAITS, Arm, Gap, arms, cube
 from tftune.studies.taxes.job import case_of
 from tftune.studies.taxes.rows import Case
 from tftune.studies.taxes.split import split, times_of
@@ -84,7 +85,7 @@ def test_a_slope_is_of_as_many_bytes_as_bsp_moves_more() -> None:
 @pytest.mark.parametrize("world", [1, 2, 8])
 def test_the_kernels_counted_are_those_that_are_compiled(op: str, world: int) -> None:
     """A library's call counts as one; all others are kernel sources of the host."""
-    known, module = operation(op), operation(op).module("taxes")
+    known, module = operation(op), operations.of(op)
     for shape in known.named_set(known.main_set, world)[:4]:
         form = known.space.fallbacks(shape, H200)[0]
         library = {"gather", "gemm", "copy", "transpose", "reduce", "collective"}
@@ -119,7 +120,7 @@ def timed(mine: Case, asked: Mapping[str, Sequence[Arm]]) -> dict[str, dict[Arm,
 def test_arms_run_on_two_ranks_and_the_whole_ones_are_right(op: str) -> None:
     """Each whole arm is checked, one rank being late."""
     mine = case(op)
-    steps = operation(op).module("taxes").steps(mine.shape, mine.form)
+    steps = operations.of(op).steps(mine.shape, mine.form)
     every = (*SHORT, *(Arm("bsp", without=step) for step in steps))
     found = timed(mine, {"graph": every, "eager": (BSP,)})["graph"]
     for arm, outcome in found.items():
@@ -310,7 +311,7 @@ def test_a_traced_kernel_reads_the_clock_around_its_waits_and_no_other_does(
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(
     ("op", "variant"),
-    [(op, name) for op in OPS for name in operation(op).module("taxes").FUSED],
+    [(op, name) for op in OPS for name in operations.of(op).FUSED],
 )
 def test_every_variant_compiles_with_every_wait(op: str, variant: str, arch: str) -> None:
     """At the last size of the first set that has it."""

@@ -141,7 +141,7 @@ def prepare(
     shape: AllGatherGemm, config: Config, workspace: Workspace, *, waits: str = "tile"
 ) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; not collective,
-    and launches nothing. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
+    and launches nothing. `waits`: a word of `device.waits`, of a fused kernel.
 
     Raises ValueError as `plan.checked` does.
     """
@@ -185,7 +185,7 @@ def operand_bytes(shape: AllGatherGemm) -> int:
 
 def source(shape: AllGatherGemm, config: Config, arch: str, waits: str = "tile") -> KernelSource:
     """The kernel of a fused config with everything that decides its code. `arch`: `cuda`, `hip` or
-    `interpreter`; `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary
+    `interpreter`; `waits`: a word of `device.waits`. M and rank are left open, so that one binary
     serves every M and every rank."""
     config = SPACE.complete(config)
     kernel = getattr(

@@ -62,7 +62,7 @@ class Chunks(NamedTuple):
     IN_PLACE: bool
     """Peers read the shard where the caller left it: in the symmetric heap."""
     WAITS: str = "tile"
-    """One of `core.taxes.WAITS`."""
+    """A word of `device.waits`."""
 
 
 class Partials(NamedTuple):
@@ -84,7 +84,7 @@ class Partials(NamedTuple):
     ROUTE: str
     """Where a partial tile goes, and who adds it up: see `device.gemm_reduce`."""
     WAITS: str = "tile"
-    """One of `core.taxes.WAITS`."""
+    """A word of `device.waits`."""
 
 
 class Pieces(NamedTuple):
@@ -154,7 +154,7 @@ class Peers(NamedTuple):
     """WORLD rounded up to a power of two."""
     ARCH: str
     WAITS: str = "tile"
-    """One of `core.taxes.WAITS`."""
+    """A word of `device.waits`."""
 
 
 class Messages(NamedTuple):

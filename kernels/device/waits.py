@@ -1,5 +1,9 @@
-"""What the tax study changes about waits: everything is waited for at once, or the device's clock
-says how long waits take. No config of a search has any of it."""
+"""What the tax study changes about waits. No config of a search has any of it.
+
+WAITS, a constant of a fused kernel, is `tile`: each tile waits for what it reads, as in a search;
+`all`: nothing is computed from what peers send before all of it is there; `clocked`: as tile, and
+the device's clock adds up how long programs wait.
+"""
 
 from __future__ import annotations
 

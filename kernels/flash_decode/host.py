@@ -161,7 +161,7 @@ def prepare(
 ) -> Plan:
     """A call (q, k, v, lengths, table, out) for this shape and config: compiled, with buffers
     allocated; not collective, and launches nothing. `table` is any int32 tensor where the cache is
-    contiguous. `waits`: one of `core.taxes.WAITS`, of a fused kernel.
+    contiguous. `waits`: a word of `device.waits`, of a fused kernel.
 
     Raises ValueError as `plan.checked` does.
     """
@@ -213,7 +213,7 @@ def _kernels(
     shape: FlashDecode, config: Config, arch: str, waits: str = "tile"
 ) -> tuple[KernelSource, ...]:
     """The kernels of a config with everything that decides their code. `arch`: `cuda`, `hip` or
-    `interpreter`; `waits`: one of `core.taxes.WAITS`. Batch, lengths and rank are left open, so
+    `interpreter`; `waits`: a word of `device.waits`. Batch, lengths and rank are left open, so
     that one binary serves them all."""
     module = import_module(f"tftune.kernels.flash_decode.variants.{config.variant}")
     return tuple(

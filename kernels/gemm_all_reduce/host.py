@@ -63,7 +63,7 @@ def prepare(
 ) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; launches
     nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
-    `core.taxes.WAITS`, of a fused kernel.
+    `studies.taxes.arms.WAITS`, of a fused kernel.
 
     Raises ValueError as `plan.checked` does.
     """

@@ -87,7 +87,7 @@ def source(
 ) -> KernelSource:
     """A kernel of a config, by default the one of the variant's name, with everything that decides
     its code. `arch`: `cuda`, `hip` or `interpreter`; `together`: its programs wait for each other;
-    `waits`: one of `core.taxes.WAITS`. M and rank are left open, so that one binary serves every
+    `waits`: a word of `device.waits`. M and rank are left open, so that one binary serves every
     rank and many M."""
     config = space.complete(config)
     module = import_module(f"tftune.kernels.{space.op}.variants.{config.variant}")
@@ -199,7 +199,7 @@ def plan(
     space: Space, shape: Any, config: Config, workspace: Workspace, waits: str = "tile"
 ) -> Plan:
     """A call (a, b, c) of a complete config of one kernel: compiled, its counters and its outbox
-    allocated. `waits`: one of `core.taxes.WAITS`."""
+    allocated. `waits`: a word of `device.waits`."""
     compiled = source(space, shape, config, workspace.arch, waits=waits)
     knobs = _FIXED | dict(config.knobs)
     grid = (programs(shape, config, workspace.units, workspace.arch), 1, 1)

@@ -16,9 +16,10 @@ from tftune.db.trial import Measurement
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, Arm
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.plan import Plan, Steps, launcher
+from tftune.studies.taxes import operations
+from tftune.studies.taxes.arms import BSP, Arm
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.sandbox import World, slowest
 
@@ -66,7 +67,7 @@ class TaxRank(worker.Rank):
         plan, operands = self.workspace.plans[shape, armed], self._rotation(shape)
         op, units = operation(shape.op), self.workspace.units
         config = op.space.complete(armed.config)
-        programs = op.module("taxes").waiting_programs(shape, config, units)
+        programs = operations.of(shape.op).waiting_programs(shape, config, units)
         found = torch.zeros(1, dtype=torch.int64, device=self.workspace.device)
         take, samples, together = take_waited(self.workspace), [], self._device_barrier()
         for number in range(rounds + 1):  # the first warms up
@@ -88,7 +89,7 @@ def base_plan(shape: Any, armed: Armed, workspace: Any) -> Plan:
     if not arm.without:
         plan: Plan = op.module("host").prepare(shape, armed.config, workspace, waits=arm.waits)
         return plan
-    steps = op.module("taxes").step_plans(shape, armed.config, workspace)
+    steps = operations.of(shape.op).step_plans(shape, armed.config, workspace)
     if arm.without not in steps:
         raise ValueError(f"BSP has no step {arm.without!r}; its steps are {', '.join(steps)}")
     return Steps(tuple(step for name, step in steps.items() if name != arm.without))
@@ -100,7 +101,7 @@ def with_additions(shape: Any, arm: Arm, base: Plan, workspace: Any) -> Plan:
         return base
     behind: list[Callable[[], None]] = []
     if arm.kernels:
-        size = round(arm.trips * operation(shape.op).module("taxes").trip_bytes(shape))
+        size = round(arm.trips * operations.of(shape.op).trip_bytes(shape))
         first = round_trip(size, workspace) if size else empty(workspace)
         behind = [first, *[empty(workspace)] * (arm.kernels - 1)]
     wait = delay(arm.late, workspace) if arm.late >= 0 else None
@@ -124,7 +125,7 @@ def empty(workspace: Any) -> Callable[[], None]:
 
 
 def empty_source() -> KernelSource:
-    from tftune.kernels.device.tax_kernels import empty
+    from tftune.studies.taxes.kernels import empty
 
     return KernelSource(empty, {"word_ptr": "*i32"}, {}, ("word_ptr",), {"num_warps": 1})
 
@@ -144,7 +145,7 @@ def round_trip(size: int, workspace: Any) -> Callable[[], None]:
 
 
 def round_trip_source() -> KernelSource:
-    from tftune.kernels.device.tax_kernels import round_trip
+    from tftune.studies.taxes.kernels import round_trip
 
     types = {"source_ptr": "*i32", "target_ptr": "*i32", "count": "i64"}
     return KernelSource(
@@ -162,7 +163,7 @@ def delay(us: int, workspace: Any) -> Callable[[], None]:
 
 
 def late_source(arch: str) -> KernelSource:
-    from tftune.kernels.device.tax_kernels import late
+    from tftune.studies.taxes.kernels import late
 
     return KernelSource(late, {"ns": "i64"}, {"ARCH": arch}, (), {"num_warps": 1})
 
@@ -175,7 +176,7 @@ def take_waited(workspace: Any) -> Callable[[Any], None]:
 
 
 def take_waited_source() -> KernelSource:
-    from tftune.kernels.device.tax_kernels import take_waited
+    from tftune.studies.taxes.kernels import take_waited
 
     types = {"waited_ptr": "*i64", "control": "i64"}
     return KernelSource(take_waited, types, {}, ("waited_ptr", "control"), {"num_warps": 1})

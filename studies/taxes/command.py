@@ -12,12 +12,12 @@ import typer
 
 from tftune.cli.options import DEFAULT_DB, Db, Json, Op, TargetName, open_store
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.taxes import FACTORS, LAUNCH, MEMORY, WAIT
+from tftune.studies.taxes.arms import FACTORS, LAUNCH, MEMORY, WAIT
 
 if TYPE_CHECKING:
     from tftune.db.target import Target
     from tftune.db.trial import Measurement
-    from tftune.kernels.core.taxes import Arm
+    from tftune.studies.taxes.arms import Arm
     from tftune.studies.taxes.rows import Case
     from tftune.studies.taxes.split import Estimate, Modelled, Split
 
@@ -120,7 +120,7 @@ def _tell(
 
 def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate]:
     """What the host's launches add to a call, of medians: the two modes share no rounds."""
-    from tftune.kernels.core.taxes import BSP, FUSED
+    from tftune.studies.taxes.arms import BSP, FUSED
     from tftune.studies.taxes.rows import MODE
     from tftune.studies.taxes.split import Estimate
 

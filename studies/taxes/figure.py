@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from tftune.db.target import Target
 from tftune.db.trial import Trial
-from tftune.kernels.core.taxes import FACTORS
 from tftune.report.figures import BLUE, GREEN, INK, ORANGE, PAGE, PIXEL, PURPLE, QUIET, RULE
 from tftune.report.svg import svg
+from tftune.studies.taxes.arms import FACTORS
 from tftune.studies.taxes.rows import Case, splits
 from tftune.studies.taxes.split import Modelled, Split
 

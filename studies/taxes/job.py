@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -13,10 +12,11 @@ from tftune.db import target as machine
 from tftune.db.evidence import completed, counting, is_current, other_build, strongest_bsp
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, TAX, Measurement, Run, Trial
-from tftune.kernels.core.registry import operation, packages
+from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.core.taxes import Arm
+from tftune.studies.taxes import operations
+from tftune.studies.taxes.arms import Arm
 from tftune.studies.taxes.rows import MODE, Case, current, groups, outcome_of
 
 if TYPE_CHECKING:
@@ -26,22 +26,12 @@ Measure = Callable[..., Mapping[str, Mapping[Arm, Measurement]]]
 """`studies.taxes.bench.measure`, or what a test has in its place."""
 
 
-def with_taxes() -> list[str]:
-    """The operations whose taxes can be isolated: those with a file `taxes.py`."""
-    return [name for name in packages() if find_spec(f"{operation(name).package}.taxes")]
-
-
 def case_of(shape: Shape, rows: Iterable[Trial], target: Target, variant: str | None) -> Case:
     """The fastest config and form of BSP that the rows have of a shape, else the defaults.
     `variant`: the only one that is taken. Raises ValueError for an operation, or a variant, without
     taxes, and where no config can run the shape."""
     known = operation(shape.op)
-    if find_spec(f"{known.package}.taxes") is None:
-        able = ", ".join(with_taxes())
-        raise ValueError(
-            f"{shape.op} has no arms to isolate taxes; operations that have are {able}"
-        )
-    names: tuple[str, ...] = known.module("taxes").FUSED
+    names: tuple[str, ...] = operations.of(shape.op).FUSED
     if variant is not None and variant not in names:
         raise ValueError(
             f"the taxes of {shape.op} are isolated with {', '.join(names)}, not with {variant}"

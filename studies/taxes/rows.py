@@ -13,8 +13,9 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import BSP, FUSED, LAUNCH, MEMORY, WAIT, Arm, Gap, arms
 from tftune.models.timeline.simulator import timeline
+from tftune.studies.taxes import operations
+from tftune.studies.taxes.arms import BSP, FUSED, LAUNCH, MEMORY, WAIT, Arm, Gap, arms
 from tftune.studies.taxes.split import Modelled, Split, split, times_of
 
 MODE = "graph"
@@ -31,14 +32,12 @@ class Case:
 
     @property
     def gap(self) -> Gap:
-        found: Gap = (
-            operation(self.shape.op).module("taxes").gap(self.shape, self.form, self.config)
-        )
-        return found
+        gap: Gap = operations.of(self.shape.op).gap(self.shape, self.form, self.config)
+        return gap
 
     def arms(self, clocks: bool) -> dict[str, tuple[Arm, ...]]:
         """By mode, what is measured. `clocks`: whether the device has one."""
-        steps = operation(self.shape.op).module("taxes").steps(self.shape, self.form)
+        steps = operations.of(self.shape.op).steps(self.shape, self.form)
         return {MODE: arms(self.gap, steps, clocks), "eager": (BSP, FUSED)}
 
     def is_in(self, group: Mapping[Arm, Trial], mode: str) -> bool:
@@ -70,9 +69,11 @@ class Case:
 
 def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
     """The rows that count: of runs that are evidence, of the code that is installed, and of configs
-    that their space still has."""
+    and arms that there still are."""
     others = set_aside(runs)
-    kept = [trial for trial in rows if trial.run not in others and is_current(trial)]
+    kept = [
+        trial for trial in rows if trial.run not in others and is_current(trial) and _has_arm(trial)
+    ]
     return [
         trial for trial in kept if complete(operation(trial.op).space, trial.config) is not None
     ]
@@ -86,6 +87,14 @@ def groups(rows: Iterable[Trial]) -> list[dict[Arm, Trial]]:
             key = trial.run, trial.shape, trial.mode, trial.outcome.bsp_samples_us
             found.setdefault(key, {})[arm_of(trial)] = trial
     return list(found.values())
+
+
+def _has_arm(trial: Trial) -> bool:
+    try:
+        arm_of(trial)
+    except ValueError:
+        return False
+    return True
 
 
 def arm_of(trial: Trial) -> Arm:

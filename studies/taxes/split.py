@@ -16,7 +16,7 @@ from statistics import linear_regression, median
 from typing import Any
 
 from tftune.db.trial import Measurement, median_interval
-from tftune.kernels.core.taxes import (
+from tftune.studies.taxes.arms import (
     ADDED,
     BASES,
     BSP,

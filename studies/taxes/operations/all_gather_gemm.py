@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import Gap
+from tftune.studies.taxes.arms import Gap
 
 if TYPE_CHECKING:
     from tftune.kernels.comm.workspace import Workspace

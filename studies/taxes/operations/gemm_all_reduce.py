@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import Gap
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.studies.taxes.arms import Gap
 
 if TYPE_CHECKING:
     from tftune.kernels.comm.workspace import Workspace

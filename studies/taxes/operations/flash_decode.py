@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.taxes import Gap
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.rules import parts_bytes
 from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.flash_decode.timeline import LAUNCHES
+from tftune.studies.taxes.arms import Gap
 
 if TYPE_CHECKING:
     from tftune.kernels.comm.workspace import Workspace
