@@ -73,9 +73,13 @@ class Dataset:
     """What was worked out for a shape, or a shape and a config; datasets of fewer of the same
     shapes share it."""
 
+    def possible(self, shape: Shape) -> Possible:
+        """What can run a shape on this target."""
+        return self._possible.at(shape)
+
     @cached_property
-    def _possible(self) -> _Possible:
-        return _possible_on(self.op, Target.parse(self.target).chip)
+    def _possible(self) -> _Shapes:
+        return _shapes_on(self.op, Target.parse(self.target).chip)
 
     def measurement(self, shape: Shape, config: Config) -> Measurement | None:
         """None where the pair failed or was never measured."""
@@ -87,7 +91,7 @@ class Dataset:
     def concrete(self, shape: Shape, config: Config) -> Config:
         """The config that a recipe names for a shape (see `Space.concrete`); the recipe itself
         where it names none."""
-        return config if config.knobs else self._possible.concrete(shape, config)
+        return config if config.knobs else self.possible(shape).concrete(config)
 
     def time_us(self, shape: Shape, config: Config) -> float | None:
         """Comparable time of a pair (see `times_us`); None where it failed or was never
@@ -158,7 +162,7 @@ class Dataset:
         return found
 
     def why_invalid(self, shape: Shape, config: Config) -> str | None:
-        return self._possible.why_invalid(shape, config)
+        return self.possible(shape).why_invalid(config)
 
     def only(self, shapes: Iterable[Shape]) -> Dataset:
         """The same rows for fewer shapes, as held-out evaluation trains on."""
@@ -192,38 +196,56 @@ class Dataset:
         }
 
 
-class _Possible:
-    """What is possible on one chip. Training asks about the same pairs many times, so answers are
-    kept."""
+class Possible:
+    """What can run one shape on one chip. Training asks about the same configs many times, so
+    answers are kept."""
+
+    def __init__(self, op: str, chip: Chip, shape: Shape) -> None:
+        self._op, self._chip, self._shape = op, chip, shape
+        self._why: dict[Config, str | None] = {}
+
+    @cached_property
+    def _recipes(self) -> Mapping[str, Config]:
+        space = operation(self._op).space
+        return space.recipes(self._shape, space.variants, self._chip)
+
+    def concrete(self, config: Config) -> Config:
+        """The config that a recipe names; the recipe itself where it names none."""
+        return config if config.knobs else self._recipes.get(config.variant, config)
+
+    def why_invalid(self, config: Config) -> str | None:
+        """The sentence for which the config, or what a recipe names, cannot run; or None."""
+        if config not in self._why:
+            self._why[config] = self._judged(self.concrete(config))
+        return self._why[config]
+
+    def _judged(self, config: Config) -> str | None:
+        if operation(self._op).space.is_recipe(config):
+            return f"{config.variant} has no default for this shape"
+        return _judge(self._op, config, self._chip)(self._shape)
+
+
+class _Shapes:
+    """What can run the shapes that were asked about last."""
 
     def __init__(self, op: str, chip: Chip) -> None:
-        self._op, self._chip = op, chip
-        self.why_invalid = lru_cache(maxsize=2**19)(self._why_invalid)
-        self.concrete = lru_cache(maxsize=2**17)(self._concrete)
-        self._judge = lru_cache(maxsize=2**12)(self._judge_of)
+        self._given = op, chip
+        self.at = lru_cache(maxsize=2**13)(partial(Possible, op, chip))
 
-    def __reduce__(self) -> tuple[Callable[[str, Chip], _Possible], tuple[str, Chip]]:
+    def __reduce__(self) -> tuple[Callable[[str, Chip], _Shapes], tuple[str, Chip]]:
         """Another process makes its own: rules are functions, which cannot be sent."""
-        return _possible_on, (self._op, self._chip)
-
-    def _why_invalid(self, shape: Shape, config: Config) -> str | None:
-        if not config.knobs:
-            config = self.concrete(shape, config)
-            if not config.knobs and operation(self._op).space.choices(config.variant):
-                return f"{config.variant} has no default for this shape"
-        return self._judge(config)(shape)
-
-    def _concrete(self, shape: Shape, config: Config) -> Config:
-        return operation(self._op).space.concrete(shape, config, self._chip) or config
-
-    def _judge_of(self, config: Config) -> Callable[[Shape], str | None]:
-        return operation(self._op).space.judge(config, self._chip)
+        return _shapes_on, self._given
 
 
 @lru_cache(maxsize=16)
-def _possible_on(op: str, chip: Chip) -> _Possible:
+def _shapes_on(op: str, chip: Chip) -> _Shapes:
     """By the chip rather than by its target's name: the same name may get other constants."""
-    return _Possible(op, chip)
+    return _Shapes(op, chip)
+
+
+@lru_cache(maxsize=2**13)
+def _judge(op: str, config: Config, chip: Chip) -> Callable[[Shape], str | None]:
+    return operation(op).space.judge(config, chip)
 
 
 def _oracle(

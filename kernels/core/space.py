@@ -51,6 +51,13 @@ class Config:
         object.__setattr__(self, "variant", variant)
         object.__setattr__(self, "knobs", tuple(sorted(knobs.items())))
 
+    def __hash__(self) -> int:
+        """Kept: training looks configs up millions of times."""
+        fields = self.__dict__
+        if "_hash" not in fields:
+            fields["_hash"] = hash((self.variant, self.knobs))
+        return int(fields["_hash"])
+
     def __getitem__(self, name: str) -> Any:
         for knob, value in self.knobs:
             if knob == name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,18 @@ from tftune.models.formula.formula import curves
 from tftune.models.tree.tree import Sizes
 
 
+class _Kept(dict[Sizes, np.ndarray]):
+    """What was worked out for sizes: folds ask for the same ones many times."""
+
+    def __init__(self, of: Callable[[Sizes], np.ndarray]) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, sizes: Sizes) -> np.ndarray:
+        self[sizes] = self._of(sizes)
+        return self[sizes]
+
+
 @dataclass(frozen=True, eq=False)
 class Times:
     """Times of some configs at the shapes of one layout."""
@@ -31,12 +43,11 @@ class Times:
         """[shapes, configs]: logarithms of microseconds; NaN where not measured, or not
         possible."""
 
-        def log_us(shape: Shape, config: Config) -> float:
-            us = self.data.time_us(shape, config)
-            return math.nan if us is None else math.log(us)
+        def logs_us(shape: Shape) -> list[float]:
+            times, concrete = self.data.times_us[shape], self.data.possible(shape).concrete
+            return [math.log(times.get(concrete(config), math.nan)) for config in self.configs]
 
-        found = [[log_us(shape, each) for each in self.configs] for shape in self.data.shapes]
-        return np.where(self.possible, np.array(found), np.nan)
+        return np.where(self.possible, np.array([*map(logs_us, self.data.shapes)]), np.nan)
 
     @cached_property
     def possible(self) -> np.ndarray:
@@ -45,8 +56,12 @@ class Times:
 
     def possible_at(self, shapes: Sequence[Shape]) -> np.ndarray:
         """[shapes, configs]: what the rules allow."""
-        why = self.data.why_invalid
-        return np.array([[why(shape, each) is None for each in self.configs] for shape in shapes])
+
+        def possible(shape: Shape) -> list[bool]:
+            why = self.data.possible(shape).why_invalid
+            return [why(config) is None for config in self.configs]
+
+        return np.array([*map(possible, shapes)])
 
     @cached_property
     def terms(self) -> np.ndarray:
@@ -63,30 +78,48 @@ class Times:
         return [shape.sizes_key for shape in self.data.shapes]
 
     def terms_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
-        is_recipe = operation(self.data.op).space.is_recipe
-        timing = operation(self.data.op).module("features").timing
+        """[shapes, configs, terms]; of a recipe without a default at a shape all are NaN."""
+        return np.array([self._terms[one] for one in sizes])
+
+    def curves_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
+        """[shapes, curves]."""
+        return np.array([self._curves[one] for one in sizes])
+
+    @cached_property
+    def _terms(self) -> _Kept:
+        """[configs, terms] by sizes."""
+        space, first = operation(self.data.op).space, self.data.shapes[0]
+        features = operation(self.data.op).module("features")
         units = Target.parse(self.data.target).chip.units
-        fixed = {config: timing(config, units) for config in self.configs if not is_recipe(config)}
-        none = (math.nan,) * len(operation(self.data.op).module("features").TERMS)
+        timings = [
+            None if space.is_recipe(config) else features.timing(config, units)
+            for config in self.configs
+        ]
+        none = (math.nan,) * len(features.TERMS)
 
-        def terms(one: Sizes) -> Iterator[Sequence[float]]:
-            shape = self._shape(one) if len(fixed) < len(self.configs) else None
-            for config in self.configs:
-                if shape is None or config in fixed:
-                    yield fixed[config](*one)
-                else:
-                    own = self.data.concrete(shape, config)
-                    yield timing(own, units)(*one) if not is_recipe(own) else none
+        def of_recipe(shape: Shape, config: Config) -> Sequence[float]:
+            own = self.data.possible(shape).concrete(config)
+            known = not space.is_recipe(own)
+            return features.timing(own, units)(*shape.sizes_key) if known else none
 
-        return np.array([list(terms(one)) for one in sizes], dtype=float)
+        def terms(sizes: Sizes) -> np.ndarray:
+            shape = first if all(timings) else self._shape(sizes)
+            pairs = zip(self.configs, timings, strict=True)
+            return np.array(
+                [timing(*sizes) if timing else of_recipe(shape, one) for one, timing in pairs],
+                dtype=float,
+            )
+
+        return _Kept(terms)
 
     def _shape(self, sizes: Sizes) -> Shape:
         first = self.data.shapes[0]
         return type(first)(**first.to_dict() | dict(zip(first.coordinates(), sizes, strict=True)))
 
-    def curves_at(self, sizes: Sequence[Sizes]) -> np.ndarray:
+    @cached_property
+    def _curves(self) -> _Kept:
         scales = operation(self.data.op).module("features").scales
-        return np.array([curves(scales(*one)) for one in sizes], dtype=float)
+        return _Kept(lambda sizes: np.array(curves(scales(*sizes)), dtype=float))
 
     @cached_property
     def features(self) -> np.ndarray:
