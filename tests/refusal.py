@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from contract import Call, Case, scenario
 from mutant import Change, in_place
 
@@ -49,10 +48,6 @@ SLEEP = "__import__('refusal').sleep"
 """`sleep`, of so many seconds."""
 _call_s = 0.0
 """What a call took when nothing was planted."""
-SAMPLED_OR_WHOLE = pytest.mark.parametrize(
-    "whole", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["a sample", "all"]
-)
-"""What `make test` plants of the mutants, and what `make thorough` does."""
 HOLD = "__import__('refusal').hold(control, rank, epoch, {})"
 """`hold`, of so many flags."""
 
@@ -155,62 +150,26 @@ def _judge_all(
     }
 
 
-def _used(
-    calls: Mapping[str, list[Case]], mutants: Mapping[str, Mutant]
-) -> Mapping[str, list[Case]]:
-    names = {"small", *(mutant.calls for mutant in mutants.values())}
-    return {name: found for name, found in calls.items() if name in names}
-
-
 def refuse(
     folder: Path,
     mutants: Mapping[str, Mapping[str, Mutant]],
     calls_of_a_trial: Callable[[str, int], Mapping[str, list[Case]]],
     together: Sequence[str] = (),
     late_s: float = 0.2,
-    whole: bool = True,
     **options: Any,
 ) -> None:
-    """Plant the mutants of each variant on 3 ranks, or a sample with the calls that it needs. The
-    kernels themselves and the controls alone must be accepted.
+    """Plant the mutants of each variant on 3 ranks. The kernels themselves and the controls alone
+    must be accepted.
 
     The last rank is late before each call, except in those named in `together`: by `late_s`, or as
     long as a call takes on a busy machine.
     """
-    chosen = mutants if whole else sampled(mutants)
-    calls = {variant: calls_of_a_trial(variant, 3) for variant in chosen}
-    if not whole:
-        calls = {variant: _used(calls[variant], own) for variant, own in chosen.items()}
-    given = folder, chosen, calls, together, late_s
+    calls = {variant: calls_of_a_trial(variant, 3) for variant in mutants}
+    given = folder, mutants, calls, together, late_s
     by_rank = emulated.run(3, _judge_all, *given, timeout_s=1500, **options)
-    for variant, own in chosen.items():
+    for variant, own in mutants.items():
         misjudged = _misjudged([verdicts[variant] for verdicts in by_rank], own)
         assert misjudged == [], f"{variant}: {misjudged}"
-
-
-def once_each(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
-    """Of the mutants by variant, each planted change with the first variant that has it.
-
-    Two are the same change if they have the same name and replace the same texts in the same
-    functions.
-    """
-    seen, found = set(), dict[str, dict[str, Mutant]]()
-    for variant, own in mutants.items():
-        for name, mutant in own.items():
-            changes = mutant.changes + mutant.control
-            key = name, tuple((place, old) for place, old, _ in changes)
-            if key not in seen:
-                seen.add(key)
-                found.setdefault(variant, {})[name] = mutant
-    return found
-
-
-def sampled(mutants: Mapping[str, Mapping[str, Mutant]]) -> dict[str, dict[str, Mutant]]:
-    """What `make test` plants: every second change of the variant that has most of `once_each`.
-    `make thorough` plants all."""
-    changes = once_each(mutants)
-    variant = max(changes, key=lambda name: len(changes[name]))
-    return {variant: dict(list(changes[variant].items())[::2])}
 
 
 def _misjudged(by_rank: list[dict[str, str]], mutants: Mapping[str, Mutant]) -> list[Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from contract import SEEDS, Call, Case, Ran, differing, runs, scenario, scenarios, wrong_calls
 from mutant import Change
-from refusal import SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
+from refusal import SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -363,6 +363,6 @@ MUTANTS = {
 assert {*MUTANTS} == {*FUSED}
 
 
-@SAMPLED_OR_WHOLE
-def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
-    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("alternating",), whole=whole)
+@pytest.mark.thorough
+def test_mutants_are_refused(tmp_path: Path) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("alternating",))

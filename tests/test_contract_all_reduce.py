@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from contract import Call, Case, Ran, differing, repeated, runs, scenarios, with_known, wrong_calls
 from mutant import Change, in_place
-from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
+from refusal import HOLD, SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.all_reduce import AllReduce, host, reference
 from tftune.kernels.all_reduce.space import SPACE
@@ -366,9 +366,9 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-@SAMPLED_OR_WHOLE
-def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
-    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together", "between others"), whole=whole)
+@pytest.mark.thorough
+def test_mutants_are_refused(tmp_path: Path) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together", "between others"))
 
 
 def test_formula_is_that_of_engines() -> None:

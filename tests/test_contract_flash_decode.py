@@ -14,7 +14,7 @@ import pytest
 import torch
 from contract import Call, Case, Ran, differing, repeated, runs, scenarios, with_known, wrong_calls
 from mutant import Change
-from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, accepted, hangs, refuse, wrong
+from refusal import HOLD, SLEEP, Mutant, accepted, hangs, refuse, wrong
 
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
@@ -392,7 +392,7 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
 MUTANTS = {variant: mutants(variant) for variant in SPACE.variants}
 
 
-@SAMPLED_OR_WHOLE
-def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
+@pytest.mark.thorough
+def test_mutants_are_refused(tmp_path: Path) -> None:
     together = "together", "once", "deep", "two shapes"
-    refuse(tmp_path, MUTANTS, calls_of_a_trial, together, late_s=0.6, whole=whole)
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, together, late_s=0.6)

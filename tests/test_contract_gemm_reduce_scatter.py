@@ -266,14 +266,10 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("variant", "step"),
-    [("push", 2), *(pytest.param(name, 1, marks=pytest.mark.thorough) for name in MUTANTS_OF)],
-)
-def test_mutants_are_refused(tmp_path: Path, variant: str, step: int) -> None:
-    """`make test` plants every second change of one variant, `make thorough` all of every one."""
-    chosen = dict(list(MUTANTS_OF[variant].items())[::step])
-    refuse(tmp_path, {variant: chosen}, calls_of_a_trial)
+@pytest.mark.thorough
+@pytest.mark.parametrize("variant", MUTANTS_OF)
+def test_mutants_are_refused(tmp_path: Path, variant: str) -> None:
+    refuse(tmp_path, {variant: MUTANTS_OF[variant]}, calls_of_a_trial)
 
 
 def test_another_order_of_sums_differs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from contract import Call, Case, Ran, differing, repeated, runs, scenarios, wrong_calls
 from mutant import Change
-from refusal import HOLD, SAMPLED_OR_WHOLE, SLEEP, Mutant, hangs, refuse, wrong
+from refusal import HOLD, SLEEP, Mutant, hangs, refuse, wrong
 
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
@@ -168,6 +168,6 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     }
 
 
-@SAMPLED_OR_WHOLE
-def test_mutants_are_refused(tmp_path: Path, whole: bool) -> None:
-    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together",), whole=whole)
+@pytest.mark.thorough
+def test_mutants_are_refused(tmp_path: Path) -> None:
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together",))

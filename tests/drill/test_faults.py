@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import forked_ranks
 import pytest
 import traces
 
@@ -43,7 +43,7 @@ class Played:
     """A clean search and a drill of the same configs on emulated ranks."""
 
     def __init__(self, script: ModuleType, folder: Path) -> None:
-        forkserver.ensure_running()  # of the tests themselves: what carries the mark must end
+        forked_ranks.context()  # of the tests themselves: what carries the mark must end
         self.script, self.scene = script, script.emulated(2)
         mark = os.environ[script.MARK] = f"{os.getpid()}-{time.time_ns()}"
         before = script.traces(mark, os.getpid(), 0)
