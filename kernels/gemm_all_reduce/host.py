@@ -62,8 +62,8 @@ def prepare(
     shape: GemmAllReduce, config: Config, workspace: Workspace, *, waits: str = "tile"
 ) -> Plan:
     """A call (a, b, c) for this shape and config: compiled, with buffers allocated; launches
-    nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: one of
-    `studies.taxes.arms.WAITS`, of a fused kernel.
+    nothing. BSP over symmetric memory is collective: every rank prepares it alike. `waits`: a word
+    of `device.waits`, of a fused kernel.
 
     Raises ValueError as `plan.checked` does.
     """

@@ -103,7 +103,7 @@ class Times:
             return features.timing(own, units)(*shape.sizes_key) if known else none
 
         def terms(sizes: Sizes) -> np.ndarray:
-            shape = first if all(timings) else self._shape(sizes)
+            shape = first if all(timings) else self._shape(sizes)  # of recipes alone
             pairs = zip(self.configs, timings, strict=True)
             return np.array(
                 [timing(*sizes) if timing else of_recipe(shape, one) for one, timing in pairs],
