@@ -222,7 +222,7 @@ class Possible:
     def _judged(self, config: Config) -> str | None:
         if operation(self._op).space.is_recipe(config):
             return f"{config.variant} has no default for this shape"
-        return _judge(self._op, config, self._chip)(self._shape)
+        return operation(self._op).space.judge(config, self._chip)(self._shape)
 
 
 class _Shapes:
@@ -241,11 +241,6 @@ class _Shapes:
 def _shapes_on(op: str, chip: Chip) -> _Shapes:
     """By the chip rather than by its target's name: the same name may get other constants."""
     return _Shapes(op, chip)
-
-
-@lru_cache(maxsize=2**13)
-def _judge(op: str, config: Config, chip: Chip) -> Callable[[Shape], str | None]:
-    return operation(op).space.judge(config, chip)
 
 
 def _oracle(

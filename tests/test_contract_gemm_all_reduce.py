@@ -106,7 +106,7 @@ def test_words_and_flags_bring_the_same_sums(ran: Ran) -> None:
 FIRST_WAIT = "wait_all(flag(control, sources, group)[:, None], epoch, (sources < WORLD)[:, None])"
 SECOND_WAIT = "wait(flag(control, owner, SECOND_BANK + number // exchange.TILES_PER_FLAG), epoch)"
 TOTAL = "        total = add_slots("
-LATE_TILES = (
+LATE_OWNER = (
     ("gemm_reduce", TOTAL, f"        {SLEEP}(0.3 * bool((rank == 2) & (piece == 0)))\n{TOTAL}"),
 )
 WORDS = "gemm_all_reduce.one_shot_ll"
@@ -132,11 +132,11 @@ LL_MUTANTS = {
     ),
 }
 MUTANTS = {
-    "sums not waited for": wrong(("gemm_reduce", SECOND_WAIT, "pass"), control=LATE_TILES),
+    "sums not waited for": wrong(("gemm_reduce", SECOND_WAIT, "pass"), control=LATE_OWNER),
     "one flag bank for both phases": wrong_or_hangs(
         ("gemm_reduce", "flag(control, rank, SECOND_BANK + group)", "flag(control, rank, group)"),
         ("gemm_reduce", SECOND_WAIT, SECOND_WAIT.replace("SECOND_BANK + ", "")),
-        control=LATE_TILES,
+        control=LATE_OWNER,
     ),
     "a peer gets no sums": wrong(
         ("gemm_reduce", "for other in range(1, WORLD):", "for other in range(2, WORLD):")
@@ -163,7 +163,8 @@ SUMS = (
     "                exchange.send_one(parity, len(products) + number, distance, c.data_ptr())\n"
 )
 LATE_PRODUCTS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
-LATE_SUMS = f"            {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
+LATE_SUM = f"            {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n{ADD}"
+LATE_SUMS = ((BY_COPIES, ADD, LATE_SUM),)
 COPY_MUTANTS = {
     "products not waited for": wrong(
         (BY_COPIES, "wait_all(flag(control, sources, slot)[:, None], epoch, peers)", "pass")
@@ -173,11 +174,11 @@ COPY_MUTANTS = {
     ),
     "sums not waited for": wrong(
         (BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass"),
-        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
+        control=LATE_SUMS,
     ),
     "one flag bank for both phases": wrong(
         (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)"),
-        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
+        control=LATE_SUMS,
     ),
     "the first chunk's flag for all products": wrong(
         (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),
@@ -185,7 +186,7 @@ COPY_MUTANTS = {
     ),
     "the first chunk's flag for all sums": wrong(
         (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, CHUNKS)"),
-        control=((BY_COPIES, ADD, LATE_SUMS + ADD),),
+        control=LATE_SUMS,
     ),
     "sent before it is computed": wrong((BY_COPIES, PRODUCT + SEND, SEND + PRODUCT)),
     "sent before it is added": wrong((BY_COPIES, ADD + SUMS, SUMS + ADD)),

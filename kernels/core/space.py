@@ -330,7 +330,7 @@ class Space:
                 return f"{choice.name} needs {need}, which {chip.name} lacks"
         return None
 
-    @lru_cache(maxsize=256)  # noqa: B019
+    @lru_cache(maxsize=2**13)  # noqa: B019
     def judge(self, config: Config, chip: Chip | None = None) -> Callable[[Shape], str | None]:
         """`why_invalid` of one config for many shapes, several times as fast: rules that do not
         look at the shape are asked once."""

@@ -14,12 +14,8 @@ from itertools import product
 from typing import Any
 
 LAUNCH, WAIT, MEMORY = FACTORS = ("launch", "wait", "memory")
-WAITS = {
-    "tile": "each tile waits for what it reads: as in a search",
-    "all": "nothing is computed from what peers send before all of it is there",
-    "clocked": "as tile, and the device's clock adds up how long programs wait",
-}
-"""How a fused kernel waits for its peers: a constant of its code."""
+WAITS = ("tile", "all", "clocked")
+"""How a fused kernel waits for its peers: a constant of its code, see `kernels.device.waits`."""
 ADDED, LATE_US = (0, 1, 2, 3, 4), (0, 20, 50)
 """Kernels added, and microseconds that one rank starts late."""
 BASES = ("fused", "bsp")
