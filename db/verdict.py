@@ -41,8 +41,8 @@ class Verdict(NamedTuple):
 
     @property
     def answers(self) -> bool:
-        """Whether the config answers rather than BSP: all of its interval lies above 1 after the
-        discount."""
+        """Whether the config answers rather than BSP: all of its interval is at least 1.01 after
+        the discount."""
         return self.variant != BSP and is_surely_faster(self.kept.interval)
 
     @property

@@ -1,7 +1,8 @@
 """Which of a few configs is the fastest, found within a budget of seconds.
 
 All configs of a shape are timed in turns, so that their ratios are of the same rounds. BSP wins
-ties: a fused config wins only where the interval of BSP's time over its own begins at `SERVED`.
+ties: a fused config wins only where the interval of BSP's time over its own begins at 1.01
+(`evidence.is_surely_faster`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from tftune.db.evidence import BSP
+from tftune.db.evidence import BSP, is_surely_faster
 from tftune.db.trial import Measurement, Outcome
 from tftune.kernels.core.space import Config
 
@@ -24,9 +25,6 @@ MOST = 41
 """Rounds of one config at most, as many as the final stage of a search has."""
 BEHIND = 1.1
 """A config whose every probed round took as many times as long as the leader's cannot win."""
-SERVED = 1.01
-"""The lower end of the interval of BSP's time over a config's, from which the config is selected:
-offsets between runs are 0.3 to 1 % (docs/fleet.md), and ties are BSP's."""
 NEAR = 0.75
 """BSP's time over a config's from which small changes of it are tried. On 2x H100 a default of 0.77
 and one of 0.90 came to 1.03 and 1.23 by two and three of them (`gemm_reduce_scatter` at M = 110,
@@ -112,7 +110,7 @@ def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
     sure = {
         config: found.speedup or 0.0
         for config, found in _fused(outcomes).items()
-        if (found.speedup_interval or (0.0, 0.0))[0] >= SERVED
+        if is_surely_faster(found.speedup_interval or (0.0, 0.0))
     }
     return max(sure, key=sure.__getitem__) if sure else best_form(outcomes)
 
