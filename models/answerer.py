@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
@@ -357,9 +357,14 @@ class Answerer:
         """What speed-ups measured around a shape say of each variant, the highest first. Nothing
         where a kernel and BSP were both measured at a smaller and a larger size of the family,
         which says more."""
-        sure = replace(estimate, others=())
-        bsp, fused = (self._first(shape, self._times(sure, is_bsp)) for is_bsp in (True, False))
-        if self._surroundings is None or (bsp and fused):
+        if self._surroundings is None:
+            return iter(())
+        sure = [(us, number) for number, us in estimate.sure.items()]
+        bsp, fused = (
+            self._first(shape, [each for each in sure if self._is_bsp[each[1]] == is_bsp])
+            for is_bsp in (True, False)
+        )
+        if bsp and fused:
             return iter(())
         bsp_us = bsp[0] if bsp else None
         return self._surroundings.named(shape.sizes_key, bsp_us, partial(self._why_not, shape))

@@ -14,8 +14,8 @@ from tftune.models.formula.formula import curves
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.tree.tree import Sizes
 
-RECIPES_KEPT = 16
-"""Sizes at which defaults are kept: those of the shape that is asked for, and of its neighbours."""
+RECIPES_KEPT = 64
+"""Defaults that are kept: those of the shape that is asked for, and of its neighbours."""
 MONOTONE_FROM = 8
 """From this size on a captured config takes no less time as the size grows: violated by more than 2
 % in 0.1 % of 7,494 steps of the rows of H200, 2026-11-22; below 8, by up to 33 %. Between closer
@@ -33,8 +33,7 @@ class ConfigTimes:
         self._shape, self._fixed = op.shape, op.shape.named(model.layout)
         self._names = op.shape.coordinates()
         self._place = self._names.index(op.shape.SIZE)
-        self._recipes: dict[tuple[Sizes, bool], dict[str, Config]] = {}
-        self._wanted = {each.variant for each in model.configs if self._space.is_recipe(each)}
+        self._recipes: dict[tuple[Sizes, str], tuple[Config | None]] = {}
         self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
         self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
 
@@ -104,18 +103,16 @@ class ConfigTimes:
         return terms
 
     def _default(self, sizes: Sizes, recipe: Config) -> Config | None:
-        """What a recipe names at these sizes. Those of fused variants are worked out together, and
-        apart from BSP's, which is cheap; the last few are kept, since one answer asks often."""
-        key = sizes, recipe.variant == "bsp"
-        found = self._recipes.get(key)
-        if found is None:
+        """What a recipe names at these sizes; the last few are kept, since one answer asks
+        often."""
+        key = sizes, recipe.variant
+        known = self._recipes.get(key)
+        if known is None:
             shape = self._shape(**self._fixed, **dict(zip(self._names, sizes, strict=True)))
-            wanted = {each for each in self._wanted if (each == "bsp") == key[1]}
-            found = self._space.recipes(shape, wanted, self._chip)
             if len(self._recipes) >= RECIPES_KEPT:
                 self._recipes.clear()
-            self._recipes[key] = found
-        return found.get(recipe.variant)
+            known = self._recipes[key] = (self._space.concrete(shape, recipe, self._chip),)
+        return known[0]
 
     def concrete(self, shape: Shape, number: int) -> Config:
         """The config of this number, or what a recipe names for the shape."""

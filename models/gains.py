@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import dist, exp, inf, log2
-from operator import mul, sub
+from operator import mul
 from typing import Any, TypeVar
 
 from tftune.models.tree.tree import Sizes
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 WIDTH = 1.0
 """Doublings of the sizes over which a measured shape's weight falls to 0.61."""
-FAR = 3.0
+FAR = 2.5
 """Doublings from which on a shape does not count."""
 LEAST, MOST = 4, 32
 """Shapes that a plane needs, and the nearest ones that it takes."""
@@ -83,19 +83,9 @@ class Around:
         self._place = place
         near = [(d, n, point) for n, point in points if (d := dist(place, point)) <= FAR]
         near.sort()
-        self._near = {number: (away, point) for away, number, point in near}
-        self.numbers = list(self._near)
+        self.numbers = [number for _, number, _ in near]
         """The nearest first."""
-        self._rows: dict[int, Point] = {}
-
-    def row(self, number: int) -> Point:
-        """The weight of a shape, and how far it is away in each size."""
-        found = self._rows.get(number)
-        if found is None:
-            away, point = self._near[number]
-            weight = exp(-0.5 * (away / WIDTH) ** 2)
-            found = self._rows[number] = (weight, *map(sub, point, self._place))
-        return found
+        self._near = dict(zip(self.numbers, near, strict=True))
 
     def estimate(self, values: Sequence[float | None]) -> float | None:
         """The value at the place, of a plane through the values of the shapes by number; None where
@@ -112,19 +102,21 @@ class Around:
     def plane(self, values: Sequence[float | None], known: Sequence[int]) -> float:
         """The value at the place, of the plane of least weighted squares through these shapes,
         whose slopes have a penalty; the nearest shape weighs 1."""
-        made = self._rows
-        raw, *offsets = zip(
-            *[made.get(number) or self.row(number) for number in known], strict=True
-        )
+        away, _, points = zip(*map(self._near.__getitem__, known), strict=True)
+        raw = [exp(-0.5 * (each / WIDTH) ** 2) for each in away]
         weights = [weight / raw[0] for weight in raw]
+        offsets = [
+            [size - own for size in column]
+            for column, own in zip(zip(*points, strict=True), self._place, strict=True)
+        ]
         seen: list[float] = [values[number] for number in known]  # type: ignore[misc]
-        columns = [[1.0] * len(known), *offsets, seen]
-        rows: list[list[float]] = []
-        for place, column in enumerate(columns[:-1]):
+        columns = [*offsets, seen]
+        rows = [[sum(weights), *(sum(map(mul, weights, other)) for other in columns)]]
+        for place, column in enumerate(offsets):
             weighted = list(map(mul, weights, column))
-            row = [other[place] for other in rows]  # as symmetric as it is
+            row = [other[place + 1] for other in rows]  # as symmetric as it is
             row += [sum(map(mul, weighted, other)) for other in columns[place:]]
-            row[place] += RIDGE if place else 0.0
+            row[place + 1] += RIDGE
             rows.append(row)
         return min(max(_last_of(rows[::-1]), min(seen)), max(seen))
 

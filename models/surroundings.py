@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
+from math import dist
 from typing import NamedTuple
 
 from tftune.kernels.core.registry import operation
@@ -13,6 +14,9 @@ from tftune.models.config_times import ConfigTimes
 from tftune.models.gains import FAR, Around, Gains, Point, logs_of, nearest, ranked
 from tftune.models.layout import LayoutModel
 from tftune.models.tree.tree import Sizes
+
+FAMILIES_KEPT = 64
+"""Families for which the shapes within reach are kept: the layers of a few models."""
 
 
 class Named(NamedTuple):
@@ -34,6 +38,7 @@ class Surroundings:
         self._model, self._gains, self._times = model, gains, times
         shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
         self._place = shape.coordinates().index(shape.SIZE)
+        self._reached: dict[Point, list[tuple[int, Point]]] = {}
         self._is_recipe = [is_recipe(config) for config in model.configs]
 
     def named(
@@ -77,10 +82,20 @@ class Surroundings:
 
     def _around(self, sizes: Sizes) -> Around:
         place = logs_of(sizes, self._place)
+        family = place[: self._place] + place[self._place + 1 :]
+        points = self._reached.get(family)
+        if points is None:
+            if len(self._reached) >= FAMILIES_KEPT:
+                self._reached.clear()
+            points = self._reached[family] = [
+                (number, point)
+                for number, point in self._points
+                if dist(family, point[: self._place] + point[self._place + 1 :]) <= FAR
+            ]
         size = place[self._place]
-        first = bisect_left(self._points, size - FAR, key=self._size)
-        last = bisect_right(self._points, size + FAR, key=self._size)
-        return Around(place, self._points[first:last])
+        first = bisect_left(points, size - FAR, key=self._size)
+        last = bisect_right(points, size + FAR, key=self._size)
+        return Around(place, points[first:last])
 
     @cached_property
     def _points(self) -> list[tuple[int, Point]]:

@@ -35,6 +35,7 @@ from tftune.models.gains import (
     MOST,
     RIDGE,
     TRIED,
+    WIDTH,
     Around,
     Gains,
     logs_of,
@@ -59,9 +60,12 @@ def test_an_estimate_is_the_plane_of_least_squares(seed: int) -> None:
     known, random = points(MOST, seed), Random(seed)
     values = [random.uniform(-0.5, 0.5) for _ in known]
     around = Around((1.5, 1.5, 1.5), known)
-    found = np.array([around.row(number) for number in around.numbers])
-    weights = found[:, 0] / found[:, 0].max()
-    terms = np.c_[np.ones(len(weights)), found[:, 1:]]
+    places = dict(known)
+    offsets = np.array([places[number] for number in around.numbers]) - 1.5
+    away = np.linalg.norm(offsets, axis=1)
+    assert away.max() < FAR and list(away) == sorted(away)
+    weights = np.exp((away[0] ** 2 - away**2) / (2 * WIDTH**2))
+    terms = np.c_[np.ones(len(weights)), offsets]
     penalty = RIDGE * np.diag([0.0, 1.0, 1.0, 1.0])
     seen = np.array([values[number] for number in around.numbers])
     expected = np.linalg.solve((terms.T * weights) @ terms + penalty, (terms.T * weights) @ seen)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice, product
+from functools import lru_cache, partial
+from itertools import chain, islice, product
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import (
-    FUSED,
     REGISTERED,
     RULES,
     copy_bytes,
@@ -121,25 +120,36 @@ def defaults(shape: AllGatherGemm, chip: Chip | None = None) -> tuple[Config, ..
     if chip is not None and worth_registering(shape, chip):
         forms += [f"{form}{REGISTERED}" for form in forms]
     # The first is what ranks fall back to, whether they know their chip or not: the same for all.
-    knobs = _default_tile(shape, chip) | _default_exchange(shape)
-    knobs["split_k"] = _default_split(shape, chip, knobs)
-    pull, staged, push = (Config(variant, **knobs) for variant in FUSED)
-    if shape.on_heap:
-        pull = Config("pull", **knobs | dict(comm_programs=8, rows_per_flag=16))
+    bsp = (Config("bsp", form=form) for form in forms)
+    others = ("push", "push_ce", "bsp_chunked", "staged", "pull")
+    return (*bsp, *chain.from_iterable(of_variant(shape, chip, name) for name in others))
+
+
+def of_variant(shape: AllGatherGemm, chip: Chip | None, variant: str) -> tuple[Config, ...]:
+    """Those of the `defaults` that are of this variant, no form of BSP."""
+    if variant == "bsp_chunked":
+        return _default_chunks(shape, chip)
+    knobs = _default_knobs(shape, chip)
     # On Hopper descriptors are never slower (docs/notebook.md).
-    by_descriptor = [
-        _where_possible(shape, chip, config, loads="descriptor") for config in (push, staged)
-    ]
-    push_first = _where_possible(
-        shape, chip, by_descriptor[0], order=_default_order(shape, chip, push)
-    )
-    push_core = _with_core_tile(shape, chip, push_first)
-    copies = [
-        _where_possible(shape, chip, config, loads="descriptor")
-        for config in _default_copies(shape, chip, knobs)
-    ]
-    bsp, chunked = (Config("bsp", form=form) for form in forms), _default_chunks(shape, chip)
-    return (*bsp, push_first, *push_core, *copies, *chunked, by_descriptor[1], pull)
+    described = partial(_where_possible, shape, chip, loads="descriptor")
+    if variant == "push_ce":
+        return tuple(map(described, _default_copies(shape, chip, knobs)))
+    config = Config(variant, **knobs)
+    if variant == "pull":
+        in_place = knobs | dict(comm_programs=8, rows_per_flag=16)
+        return (Config("pull", **in_place) if shape.on_heap else config,)
+    if variant == "staged":
+        return (described(config),)
+    order = _default_order(shape, chip, config)
+    first = _where_possible(shape, chip, described(config), order=order)
+    return first, *_with_core_tile(shape, chip, first)
+
+
+@lru_cache(maxsize=16)
+def _default_knobs(shape: AllGatherGemm, chip: Chip | None) -> dict[str, Any]:
+    """What the fused variants' defaults share; nobody changes it."""
+    knobs = _default_tile(shape, chip) | _default_exchange(shape)
+    return knobs | {"split_k": _default_split(shape, chip, knobs)}
 
 
 def likely_forms(shape: AllGatherGemm, chip: Chip) -> tuple[Config, ...]:
@@ -291,5 +301,6 @@ SPACE = Space(
     },
     rules=RULES,
     defaults=defaults,
+    of_variant=of_variant,
     likely_forms=likely_forms,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -227,6 +227,9 @@ class Space:
     likely_forms: Callable[[Any, Chip], tuple[Config, ...]] | None = None
     """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest
     first; None: as in `defaults`."""
+    of_variant: Callable[[Any, Chip | None, str], Iterable[Config]] | None = None
+    """Those `defaults` that are of one fused variant, worked out without the others; None where
+    that saves nothing."""
     revisions: Mapping[str, int] = field(default_factory=dict)
     """Each variant's revision: raised when what runs changes so that times may. A variant that is
     not named has revision 1; see kernels/core/revision.py."""
@@ -265,21 +268,23 @@ class Space:
         default is for this shape: None where it has none."""
         if config.knobs or not self.choices(config.variant):
             return config
-        return self.recipes(shape, (config.variant,), chip).get(config.variant)
+        listed: Iterable[Config]
+        if config.variant == "bsp":
+            listed = self.fallbacks(shape, chip)
+        elif self.of_variant is not None:
+            listed = self.of_variant(shape, chip, config.variant)
+        else:
+            listed = self.defaults(shape, chip)
+        own = (each for each in listed if each.variant == config.variant)
+        return next(map(self.complete, own), None)
 
     def recipes(
         self, shape: Shape, variants: Collection[str], chip: Chip | None = None
     ) -> dict[str, Config]:
         """What these variants do by default for a shape, those left out that have no default
         there."""
-        listed = self.fallbacks(shape, chip)[:1]
-        if set(variants) - {"bsp"}:
-            listed += self.defaults(shape, chip)
-        found: dict[str, Config] = {}
-        for config in listed:
-            if config.variant in variants:
-                found.setdefault(config.variant, self.complete(config))
-        return found
+        found = {variant: self.concrete(shape, Config(variant), chip) for variant in variants}
+        return {variant: config for variant, config in found.items() if config is not None}
 
     def is_recipe(self, config: Config) -> bool:
         """Whether it stands for what its variant does by default, which follows the shape: it names
