@@ -41,9 +41,8 @@ class Verdict(NamedTuple):
 
     @property
     def answers(self) -> bool:
-        """Whether the config answers rather than BSP: all of its interval is at least 1.01 after
-        the discount."""
-        return self.variant != BSP and is_surely_faster(self.kept.interval)
+        """Whether the config answers rather than BSP, after the discount."""
+        return self.variant != BSP and is_surely_faster(self.kept.interval, self.discount)
 
     @property
     def fused_wins(self) -> bool:
@@ -52,7 +51,7 @@ class Verdict(NamedTuple):
 
     @property
     def ties(self) -> bool:
-        """Whether noise may explain the speed-up, before any discount."""
+        """Whether noise or another run may explain the speed-up, before any discount."""
         return self.variant != BSP and not is_surely_faster(self.ratio.interval)
 
 

@@ -187,8 +187,7 @@ class Answerer:
         if known.interval is None and how == "predicted":
             reason = self._too_little([known], "on this shape")
         elif known.interval is None:
-            nothing = "no fused config was measured to be faster than BSP on this shape"
-            reason = f"{nothing} with confidence"
+            reason = "no fused config was measured to be surely 1 % faster than BSP on this shape"
         else:
             (low, high), ratio = known.interval, fastest_us / us
             if low / ROUNDED <= ratio <= high * ROUNDED:

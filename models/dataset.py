@@ -140,15 +140,16 @@ class Dataset:
         return Speedup(bsp_us / us, bsp_low / high / discount_of(self.bench), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
-        """Whether an answer for this shape may name the config: measured, valid, and BSP or faster
-        with confidence."""
+        """Whether an answer for this shape may name the config: measured, valid, and BSP or
+        surely faster."""
         if (shape, config) not in self._memo:
             possible = (
                 self.measurement(shape, config) is not None
                 and self.why_invalid(shape, config) is None
             )
             self._memo[shape, config] = possible and (
-                config.variant == BSP or is_surely_faster(self.speedup(shape, config).interval)
+                config.variant == BSP
+                or is_surely_faster(self.speedup(shape, config).interval, discount_of(self.bench))
             )
         return bool(self._memo[shape, config])
 

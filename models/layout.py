@@ -29,8 +29,8 @@ class Known:
 
     sizes: Sizes
     best: int
-    """Number of the config that answers: the fastest that is faster than BSP with confidence, else
-    BSP's fastest form."""
+    """Number of the config that answers: the fastest that is surely faster than BSP, else BSP's
+    fastest form."""
     interval: Interval | None
     """95 % interval of its speed-up over BSP; None where it is a form of BSP."""
     times_us: tuple[tuple[int, float], ...]

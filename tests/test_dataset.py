@@ -270,13 +270,12 @@ def test_a_form_of_bsp_loses_much_where_it_was_never_measured() -> None:
     assert forms(data, 2) == sorted([once, everywhere]) and forms(data, 1) == [everywhere]
 
 
-@pytest.mark.parametrize(("speedup", "sure"), [(1.43, False), (1.46, True)])
+@pytest.mark.parametrize(("speedup", "sure"), [(1.43, False), (1.45, True)])
 def test_a_modelled_speed_up_counts_above_what_the_model_errs_by(
     speedup: float,
     sure: bool,
 ) -> None:
-    """1.44: 95 % of configs stay below that error, out of sample (docs/notebook.md). BSP wins what
-    is less than 1 % above it."""
+    """1.44: 95 % of configs stay below that error, out of sample (docs/notebook.md)."""
     rows = row(BSP, 70.0), row(PUSH, 70.0 / speedup, bsp=(70.0,))
     data = load((replace(each, bench="model") for each in rows), OP, TARGET, "graph", "model")
     assert data.allowed(SHAPE, PUSH) == sure

@@ -103,6 +103,8 @@ def test_final_rows_conclude_a_search_that_ended_before_them() -> None:
 
 def test_bsp_wins_ties_and_a_library_gemm_by_chunks_is_not_fused() -> None:
     assert not evidence.is_surely_faster((1.009, 2.0)) and evidence.is_surely_faster((1.01, 2.0))
+    assert evidence.is_surely_faster((1.009, 2.0), discount=1.44)
+    assert not evidence.is_surely_faster((1.0, 2.0), discount=1.44)
     assert evidence.is_fused("push")
     assert not evidence.is_fused("bsp") and not evidence.is_fused("bsp_chunked")
 

@@ -94,7 +94,7 @@ def test_a_measured_shape_where_bsp_is_the_fastest_says_so_and_names_its_form() 
     found = selector(model(weights=scaled(2, SMALL, LARGE))).select(SHAPES[-1])
     assert (found.config, found.source) == (BSP, "measured")
     assert (found.interval, found.speedup) == (None, 1.0)
-    said = "no fused config was measured to be faster than BSP on this shape with confidence"
+    said = "no fused config was measured to be surely 1 % faster than BSP on this shape"
     assert found.reason == said
 
 

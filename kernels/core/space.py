@@ -228,7 +228,7 @@ class Space:
     """The forms of BSP on a known chip where nothing was measured, the likeliest to be the fastest
     first; None: as in `defaults`."""
     of_variant: Callable[[Any, Chip | None, str], Iterable[Config]] | None = None
-    """Those `defaults` that are of one fused variant, worked out without the others; None where
+    """Those `defaults` that are of one variant but `bsp`, worked out without the others; None where
     that saves nothing."""
     revisions: Mapping[str, int] = field(default_factory=dict)
     """Each variant's revision: raised when what runs changes so that times may. A variant that is
@@ -268,23 +268,23 @@ class Space:
         default is for this shape: None where it has none."""
         if config.knobs or not self.choices(config.variant):
             return config
-        listed: Iterable[Config]
-        if config.variant == "bsp":
-            listed = self.fallbacks(shape, chip)
-        elif self.of_variant is not None:
-            listed = self.of_variant(shape, chip, config.variant)
-        else:
-            listed = self.defaults(shape, chip)
-        own = (each for each in listed if each.variant == config.variant)
-        return next(map(self.complete, own), None)
+        if self.of_variant is not None and config.variant != "bsp":
+            return next(map(self.complete, self.of_variant(shape, chip, config.variant)), None)
+        return self.recipes(shape, (config.variant,), chip).get(config.variant)
 
     def recipes(
         self, shape: Shape, variants: Collection[str], chip: Chip | None = None
     ) -> dict[str, Config]:
         """What these variants do by default for a shape, those left out that have no default
         there."""
-        found = {variant: self.concrete(shape, Config(variant), chip) for variant in variants}
-        return {variant: config for variant, config in found.items() if config is not None}
+        listed = self.fallbacks(shape, chip)[:1]
+        if set(variants) - {"bsp"}:
+            listed += self.defaults(shape, chip)
+        found: dict[str, Config] = {}
+        for config in listed:
+            if config.variant in variants:
+                found.setdefault(config.variant, self.complete(config))
+        return found
 
     def is_recipe(self, config: Config) -> bool:
         """Whether it stands for what its variant does by default, which follows the shape: it names

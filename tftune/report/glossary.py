@@ -41,8 +41,8 @@ WORDS = {
 INTERVAL = {
     "95 % interval": "of the median speed-up over the rounds that the config and BSP share; it "
     "comes from order statistics",
-    "tie": "the interval of the speed-up reaches down to 1, so that noise may explain it; BSP is "
-    "kept",
+    "tie": "the interval of the speed-up begins below 1.01: noise or another run may explain it; "
+    "BSP is kept",
 }
 TREES = {
     "tree": "what the selector asks about a shape; it answers for shapes that have no row",

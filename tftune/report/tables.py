@@ -85,7 +85,7 @@ class Line:
 
     @property
     def fused_wins(self) -> bool:
-        """Whether a fused variant is faster than BSP by more than noise, after the discount."""
+        """Whether a fused variant is surely faster than BSP, after the discount."""
         return self.verdict is not None and self.verdict.fused_wins
 
     @property
