@@ -2,7 +2,7 @@
 
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
-           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--json FILE]
+           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256] [--json FILE]
 
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
@@ -10,7 +10,8 @@ sizes that it captures by default, or with --few of these batches. A decode step
 tokens - time of 1) / 64, for all sequences of a batch; a prompt is the time to its first token.
 Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
 difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
-between two runs of the engine without the plug-in.
+between two runs of the engine without the plug-in. --profile: which kernels a step of decoding so
+many sequences spends its time in, in both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -36,6 +37,8 @@ from parallel_models import MODELS, Model
 STEPS = 64
 SHORT = 16
 """Tokens of a prompt that is decoded."""
+KERNELS = 20
+"""Of a profile, that are shown."""
 VARIABLE = "TFTUNE_VLLM"
 
 
@@ -106,6 +109,46 @@ def decisions(worker: Any) -> str:
     return "no pass" if pass_ is None else pass_.table()
 
 
+def begin_profile(worker: Any) -> None:
+    """From now on a worker notes its kernels."""
+    from torch.profiler import ProfilerActivity, profile
+
+    worker.tftune_profile = profile(activities=[ProfilerActivity.CUDA])
+    worker.tftune_profile.start()
+
+
+def end_profile(worker: Any) -> dict[str, float]:
+    """Microseconds of each kernel since then."""
+    import torch
+
+    torch.cuda.synchronize()
+    worker.tftune_profile.stop()
+    averages = worker.tftune_profile.key_averages()
+    return {one.key: one.self_device_time_total for one in averages}
+
+
+def profiled(llm: Any, prompts: Sequence[Sequence[int]]) -> dict[str, float]:
+    """Microseconds of each kernel in a step of decoding, on the first rank."""
+    found = []
+    for tokens in (1, 1 + STEPS):
+        llm.collective_rpc(begin_profile)
+        seconds(llm, prompts, tokens)
+        found.append(llm.collective_rpc(end_profile)[0])
+    first, all_of_it = found
+    return {name: (us - first.get(name, 0.0)) / STEPS for name, us in all_of_it.items()}
+
+
+def kernels_beside(plain: dict[str, float], ours: dict[str, float]) -> list[str]:
+    """A table of the kernels of both engines, those first that differ most, and their sums."""
+    names = {*plain, *ours}
+    both = {name: (plain.get(name, 0.0), ours.get(name, 0.0)) for name in names}
+    most = sorted(both, key=lambda name: (-abs(both[name][0] - both[name][1]), name))[:KERNELS]
+    sums = sum(plain.values()), sum(ours.values())
+    shown = [*((name, *both[name]) for name in most), ("all kernels", *sums)]
+    head = f"{'vLLM us':>9} {'ours us':>9}  kernel, of one step"
+    return [head, *(f"{one:9.1f} {other:9.1f}  {name[:70]}" for name, one, other in shown)]
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     model = MODELS[options.model]
     (folder / "config.json").write_text(json.dumps(config_of(model, options.layers)))
@@ -135,6 +178,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 times[place] += [took] if turn else []
         if min(map(len, times)):
             found["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
+    if options.profile:
+        prompts = [tokens[place : place + SHORT] for place in range(options.profile)]
+        found["kernels_us"] = [profiled(llm, prompts) for llm in (plain, ours)]
+        print("\n".join(kernels_beside(*found["kernels_us"])), flush=True)
     return found
 
 
@@ -171,6 +218,7 @@ def main() -> None:
     parser.add_argument("--backend", help="of attention, where vLLM shall not choose")
     parser.add_argument("--variable", choices=["1", "first"], default="1")
     parser.add_argument("--few", action="store_true", help="capture these batches only")
+    parser.add_argument("--profile", type=int, help="of a step of so many sequences")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)

@@ -49,3 +49,26 @@ def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.Mo
         "RESULT vllm version=0.23.0 target=h100x2 model=x decode=1.000 prompt=1.500 worst=0.500 "
         "start_s=45.0 plain_start_s=30.0"
     )
+
+
+def test_a_profile_shows_first_what_differs_most() -> None:
+    plain = {"gemm": 50.0, "all_reduce": 9.0}
+    *shown, last = vllm_llama.kernels_beside(plain, {"gemm": 51.0, "push": 4.0})[1:]
+    assert [line.split() for line in shown] == [
+        ["9.0", "0.0", "all_reduce"], ["0.0", "4.0", "push"], ["50.0", "51.0", "gemm"],
+    ]  # fmt: skip
+    assert last.split()[:2] == ["59.0", "55.0"]
+
+
+def test_kernels_of_a_step_leave_the_prompt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of the first token are taken off, and the rest is shared by the other steps."""
+    asked: list[int] = []
+
+    def worker(call: object) -> list[object]:
+        steps = asked[-1] - 1 if asked else 0
+        done = {"prompt": 7.0, "step": 2.0 * steps}
+        return [None if call is vllm_llama.begin_profile else done]
+
+    monkeypatch.setattr(vllm_llama, "seconds", lambda llm, prompts, tokens: asked.append(tokens))
+    found = vllm_llama.profiled(SimpleNamespace(collective_rpc=worker), [[1]])
+    assert found == {"prompt": 0.0, "step": 2.0}
