@@ -9,7 +9,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -38,6 +38,35 @@ if TYPE_CHECKING:
 __all__ = ["Store", "StoreError", "read_rows", "read_trials_of", "write_rows"]
 
 logger = logging.getLogger(__name__)
+
+
+class _Transaction:
+    """Committed at its end, or rolled back; what SQLite says becomes a StoreError. What an
+    interrupt left open, between the beginning and the first statement, the next one rolls back.
+    (A generator that was left there would roll back whenever it is freed.)"""
+
+    def __init__(self, path: Path, db: Database) -> None:
+        self._path, self._db = path, db
+
+    def __enter__(self) -> None:
+        with sentences(self._path):
+            self._db.conn.rollback()
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            with sentences(self._path):
+                if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                    raise error
+                if error is None:
+                    self._db.execute("COMMIT")
+        finally:
+            self._db.conn.rollback()
 
 
 class Store:
@@ -221,20 +250,12 @@ class Store:
             self._optuna = open_optuna(self.path)
         return self._optuna
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> AbstractContextManager[None]:
         """One transaction, committed at the end: Optuna deadlocks with this very process where one
         is held open."""
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading; open it for writing to add rows")
-        with sentences(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._db.conn.rollback()
-                raise
+        return _Transaction(self.path, self._db)
 
     def insert(self, table: str, row: dict[str, Any]) -> bool:
         """Add a row in a transaction of its own; returns whether its id is new."""
@@ -315,8 +336,10 @@ class Store:
     ) -> Iterator[tuple[int, Trial | None, str]]:
         """The number of every trial that agrees, the trial where it and its run can be read, and
         what is wrong with it."""
+        rows = self.query(f"SELECT * FROM tft_trials {where} ORDER BY number", values)
+        # Afterwards, since another process stores a run before its trials.
         sound = {name: not problem for name, _, problem in self._judged_runs()}
-        for row in self.query(f"SELECT * FROM tft_trials {where} ORDER BY number", values):
+        for row in rows:
             number, trial, problem = row.pop("number"), None, ""
             try:
                 trial = trial_of(row)

@@ -274,3 +274,46 @@ def test_json_columns_are_json(store: Store, path: Path) -> None:
         (samples, config) = db.execute("SELECT samples_us, config FROM tft_trials").fetchone()
     assert json.loads(samples) == [10.0, 12.5]
     assert json.loads(config) == {"variant": "push", "block_m": 16, "k_per_flag": 256}
+
+
+@pytest.mark.parametrize("when", ["BEGIN IMMEDIATE", "COMMIT"])
+def test_an_interrupt_at_either_end_of_a_transaction_leaves_none_open(
+    store: Store, path: Path, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C comes: behind the statement, and before what would roll it back. The next rows are
+    stored, and those of the transaction all or not at all."""
+    execute = type(store._db).execute
+
+    def interrupted(db: Any, sql: str, *values: Any) -> Any:
+        found = execute(db, sql, *values)
+        if sql == when:
+            raise KeyboardInterrupt
+        return found
+
+    first, second, *_ = TRIALS
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store._db), "execute", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.add_trial(first)
+    store.add_trial(second)
+    with Store.open(path, write=False) as reader:
+        assert reader.trials() == ([first] if when == "COMMIT" else []) + [second]
+
+
+def test_a_row_that_comes_while_rows_are_read_has_its_run(
+    store: Store, path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process stores a run and its trial between two questions of a reader."""
+    with Store.open(path, write=False) as reader:
+        query, later = reader.query, replace(RUN, id="later")
+
+        def interleaved(sql: str, values: Any = None) -> Any:
+            found = query(sql, values)
+            if later:
+                store.add_run(later)
+                store.add_trial(replace(trial(10), run=later.id))
+            return found
+
+        monkeypatch.setattr(reader, "query", interleaved)
+        reader.trials()
+    assert "names run" not in caplog.text
