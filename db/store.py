@@ -53,12 +53,7 @@ class _Transaction:
             self._db.conn.rollback()
             self._db.execute("BEGIN IMMEDIATE")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             with sentences(self._path):
                 if isinstance(error, sqlite3.Error | UnicodeDecodeError):

@@ -82,7 +82,7 @@ class Surroundings:
 
     def _around(self, sizes: Sizes) -> Around:
         place = logs_of(sizes, self._place)
-        family = place[: self._place] + place[self._place + 1 :]
+        family = self._family(place)
         points = self._reached.get(family)
         if points is None:
             if len(self._reached) >= FAMILIES_KEPT:
@@ -90,7 +90,7 @@ class Surroundings:
             points = self._reached[family] = [
                 (number, point)
                 for number, point in self._points
-                if dist(family, point[: self._place] + point[self._place + 1 :]) <= FAR
+                if dist(family, self._family(point)) <= FAR
             ]
         size = place[self._place]
         first = bisect_left(points, size - FAR, key=self._size)
@@ -102,6 +102,10 @@ class Surroundings:
         """Where each measured shape lies, with its number, in the order of the size that grows."""
         places = [logs_of(known.sizes, self._place) for known in self._model.known]
         return sorted(enumerate(places), key=self._size)
+
+    def _family(self, point: Point) -> Point:
+        """Doublings of the other sizes."""
+        return point[: self._place] + point[self._place + 1 :]
 
     def _size(self, point: tuple[int, Point]) -> float:
         """Doublings of the size that grows."""
