@@ -20,6 +20,26 @@ def compiler(shape: Any, config: Any, chip: Any, number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def signalled(words: list[str], row: int, number: int) -> None:
+    """The command of these words, which gets the signal once it has stored so many rows."""
+    import sys
+
+    from tftune.__main__ import main
+    from tftune.db.store import Store
+
+    add, rows = Store.add_trial, list[str]()
+
+    def add_trial(store: Store, trial: Any) -> None:
+        add(store, trial)
+        rows.append(trial.id)
+        if len(rows) == row:
+            os.kill(os.getpid(), number)
+
+    Store.add_trial = add_trial  # type: ignore[method-assign]
+    sys.argv = ["tftune", *words]
+    main()
+
+
 def serve_rivals(connection: Any, spec: Any, rank: int) -> None:
     """A rank of benchmarks/rivals.py that also has rivals which are right, wrong, computed once, or
     slow to end."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -117,9 +117,7 @@ def test_what_has_rows_is_not_measured_again(here: Path, tftune: Tftune) -> None
 
 
 def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None) -> None:
-    process = measuring(here)
-    process.kill()
-    process.communicate()
+    assert signalled(here, signal.SIGKILL).returncode == -signal.SIGKILL
     stored = {trial.id for trial in trials(here)}
     assert tftune(MEASURING).code == 0
     assert stored < {trial.id for trial in trials(here)}
@@ -129,32 +127,18 @@ def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
-    process = measuring(here)
-    process.send_signal(number)
-    out, err = process.communicate()
-    assert process.returncode == 130 and "artifact: tftune-artifacts/" in out
-    assert "stopped; what finished is stored" in err
+    process = signalled(here, number)
+    assert process.returncode == 130 and "artifact: tftune-artifacts/" in process.stdout
+    assert "stopped; what finished is stored" in process.stderr
     assert list((here / "tftune-artifacts").glob("*.json"))
 
 
-def measuring(folder: Path) -> subprocess.Popen[str]:
-    """A process of the command that has stored some rows."""
-    command = [sys.executable, "-m", "tftune", *MEASURING.split()]
-    pipes: Any = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    process = subprocess.Popen(command, cwd=folder, **pipes)
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
-        if (folder / "tftune.db").exists() and stored(folder) >= 20:
-            return process
-        time.sleep(0.05)
-    pytest.fail("no rows were stored")
-
-
-def stored(folder: Path) -> int:
-    try:
-        return len(trials(folder))
-    except Exception:  # the file is just being made
-        return 0
+def signalled(folder: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """The ended process of the command, which got the signal at its 20th row."""
+    run = f"import stand_ins; stand_ins.signalled({MEASURING.split()}, row=20, number={number:d})"
+    paths = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", run]
+    return subprocess.run(command, cwd=folder, env=paths, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(
