@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from tftune.db.discount import discount_of
 from tftune.db.evidence import (
@@ -31,6 +33,8 @@ from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
+
+T = TypeVar("T")
 
 ORACLE_EVALUATIONS = 160
 """An oracle of fewer evaluations, in a space not exhausted, is called incomplete."""
@@ -69,9 +73,26 @@ class Dataset:
     rows_digest: str
     skipped: tuple[Shape, ...]
     """Shapes left out because no BSP form of them was measured."""
-    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """What was worked out for a shape, or a shape and a config; datasets of fewer of the same
-    shapes share it."""
+    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, work: Callable[..., T], *given: Any) -> T:
+        """What the work gave when this was first asked for. Datasets of fewer of the same shapes
+        share it, so it must not depend on which these are."""
+        if key not in self._found:
+            self._found[key] = work(*given)
+        found: T = self._found[key]
+        return found
+
+    def column(self, name: Hashable, at: Callable[[Shape], Any]) -> np.ndarray:
+        """[shapes, ...]: a number of each shape, or several, worked out once for all shapes of the
+        rows, whichever of them a fold has."""
+        whole = self.once(name, lambda: np.array([*map(at, self.oracles)], dtype=float))
+        return whole[self._places]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        place = {shape: number for number, shape in enumerate(self.oracles)}
+        return [place[shape] for shape in self.shapes]
 
     def possible(self, shape: Shape) -> Possible:
         """What can run a shape on this target."""
@@ -100,13 +121,11 @@ class Dataset:
 
     def bsp(self, shape: Shape) -> Config:
         """The fastest BSP form."""
-        if shape not in self._memo:
-            forms = {
-                config: us for config, us in self.times_us[shape].items() if config.variant == BSP
-            }
-            self._memo[shape] = min(forms, key=forms.__getitem__)
-        found: Config = self._memo[shape]
-        return found
+        return self.once((shape, "bsp"), self._bsp, shape)
+
+    def _bsp(self, shape: Shape) -> Config:
+        times = self.times_us[shape]
+        return min((config for config in times if config.variant == BSP), key=times.__getitem__)
 
     def bsp_us(self, shape: Shape) -> float:
         return self.times_us[shape][self.bsp(shape)]
@@ -142,25 +161,19 @@ class Dataset:
     def allowed(self, shape: Shape, config: Config) -> bool:
         """Whether an answer for this shape may name the config: measured, valid, and BSP or
         surely faster."""
-        if (shape, config) not in self._memo:
-            possible = (
-                self.measurement(shape, config) is not None
-                and self.why_invalid(shape, config) is None
-            )
-            self._memo[shape, config] = possible and (
-                config.variant == BSP
-                or is_surely_faster(self.speedup(shape, config).interval, discount_of(self.bench))
-            )
-        return bool(self._memo[shape, config])
+        return self.once((shape, config), self._allowed, shape, config)
+
+    def _allowed(self, shape: Shape, config: Config) -> bool:
+        if self.measurement(shape, config) is None or self.why_invalid(shape, config) is not None:
+            return False
+        return config.variant == BSP or is_surely_faster(
+            self.speedup(shape, config).interval, discount_of(self.bench)
+        )
 
     def best(self, shape: Shape) -> Config:
         """What answers for this very shape, see `evidence.answer`."""
-        if (shape, "best") not in self._memo:
-            self._memo[shape, "best"] = answer(
-                self.outcomes[shape], self.times_us[shape], partial(self.allowed, shape)
-            )
-        found: Config = self._memo[shape, "best"]
-        return found
+        known = self.outcomes[shape], self.times_us[shape], partial(self.allowed, shape)
+        return self.once((shape, "best"), answer, *known)
 
     def why_invalid(self, shape: Shape, config: Config) -> str | None:
         return self.possible(shape).why_invalid(config)

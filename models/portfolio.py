@@ -3,7 +3,7 @@ an artifact chooses from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,16 +25,14 @@ FORMS = 4
 """Forms of BSP among them at most."""
 
 
-def loss(dataset: Dataset) -> Callable[[int, Config], float]:
-    """Log regret at the shape of that number, where the best BSP form stands in for what is not
-    allowed there."""
+def loss(dataset: Dataset, config: Config) -> np.ndarray:
+    """[shapes]: log regret, where the best BSP form stands in for what is not allowed."""
 
-    def lost(number: int, config: Config) -> float:
-        shape = dataset.shapes[number]
+    def lost(shape: Shape) -> float:
         served = config if dataset.allowed(shape, config) else dataset.bsp(shape)
         return dataset.log_regret(shape, served) or 0.0
 
-    return lost
+    return dataset.column(("lost", config), lost)
 
 
 def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tuple[Config, ...]:
@@ -44,10 +42,9 @@ def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tupl
     A pair never measured lowers nothing.
     """
     chosen = forms(dataset, min(FORMS, max(2, size // 3)))
-    lost, numbers = loss(dataset), range(len(dataset.shapes))
     fused = list(dict.fromkeys(config for config in candidates if config.variant != "bsp"))
-    losses = np.array([[lost(number, config) for config in fused] for number in numbers])
     had = np.array([_least(dataset, shape, chosen) for shape in dataset.shapes])
+    losses = np.array([loss(dataset, config) for config in fused]).reshape(len(fused), len(had)).T
     picked = greedy(losses, had, max(size - len(chosen), 0), SMALLEST_GAIN)
     return tuple(sorted([*chosen, *(fused[number] for number in picked)]))
 

@@ -196,11 +196,11 @@ def test_loss_is_bsps_where_the_speedup_is_not_sure() -> None:
     unsure = row(PUSH, 50.0, 50.0, 50.0, bsp=(40.0, 70.0, 70.0))
     found = of(row(BSP, 40.0, 70.0, 70.0), unsure)
     assert found.speedup(SHAPE, PUSH)[1] < 1 and not found.allowed(SHAPE, PUSH)
-    assert loss(found)(0, PUSH) == pytest.approx(math.log(70 / 50))
+    assert loss(found, PUSH) == pytest.approx([math.log(70 / 50)])
     sure = of(
         row(BSP, 70.0, 70.0, 70.0), replace(unsure, outcome=Measurement((50.0,) * 3, (70.0,) * 3))
     )
-    assert sure.allowed(SHAPE, PUSH) and loss(sure)(0, PUSH) == 0.0
+    assert sure.allowed(SHAPE, PUSH) and loss(sure, PUSH) == [0.0]
 
 
 def test_separate_intervals_where_no_rounds_were_shared() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -43,16 +43,13 @@ class Times:
         """[shapes, configs]: logarithms of microseconds; NaN where not measured, or not
         possible."""
 
-        def logs_us(shape: Shape) -> list[float]:
-            times, concrete = self.data.times_us[shape], self.data.possible(shape).concrete
-            return [math.log(times.get(concrete(config), math.nan)) for config in self.configs]
+        def log_us(config: Config, shape: Shape) -> float:
+            us = self.data.time_us(shape, config)
+            known = us is not None and self.data.why_invalid(shape, config) is None
+            return math.log(us) if us is not None and known else math.nan
 
-        return np.where(self.possible, np.array([*map(logs_us, self.data.shapes)]), np.nan)
-
-    @cached_property
-    def possible(self) -> np.ndarray:
-        """[shapes, configs]."""
-        return self.possible_at(self.data.shapes)
+        columns = [self.data.column(("log us", one), partial(log_us, one)) for one in self.configs]
+        return np.stack(columns, axis=1)
 
     def possible_at(self, shapes: Sequence[Shape]) -> np.ndarray:
         """[shapes, configs]: what the rules allow."""
@@ -66,7 +63,12 @@ class Times:
     @cached_property
     def terms(self) -> np.ndarray:
         """[shapes, configs, terms]."""
-        return self.terms_at(self.sizes)
+
+        def terms(config: Config) -> np.ndarray:
+            at = self._timing(config)
+            return self.data.column(("terms", config), lambda shape: at(shape.sizes_key, shape))
+
+        return np.stack([*map(terms, self.configs)], axis=1)
 
     @cached_property
     def curves(self) -> np.ndarray:
@@ -88,29 +90,33 @@ class Times:
     @cached_property
     def _terms(self) -> _Kept:
         """[configs, terms] by sizes."""
-        space, first = operation(self.data.op).space, self.data.shapes[0]
-        features = operation(self.data.op).module("features")
-        units = Target.parse(self.data.target).chip.units
-        timings = [
-            None if space.is_recipe(config) else features.timing(config, units)
-            for config in self.configs
-        ]
-        none = (math.nan,) * len(features.TERMS)
-
-        def of_recipe(shape: Shape, config: Config) -> Sequence[float]:
-            own = self.data.possible(shape).concrete(config)
-            known = not space.is_recipe(own)
-            return features.timing(own, units)(*shape.sizes_key) if known else none
+        timings, first = [*map(self._timing, self.configs)], self.data.shapes[0]
+        fixed = not any(map(operation(self.data.op).space.is_recipe, self.configs))
 
         def terms(sizes: Sizes) -> np.ndarray:
-            shape = first if all(timings) else self._shape(sizes)  # of recipes alone
-            pairs = zip(self.configs, timings, strict=True)
-            return np.array(
-                [timing(*sizes) if timing else of_recipe(shape, one) for one, timing in pairs],
-                dtype=float,
-            )
+            shape = first if fixed else self._shape(sizes)
+            return np.array([timing(sizes, shape) for timing in timings], dtype=float)
 
-        return _Kept(terms)
+        found = _Kept(terms)
+        found.update(zip(self.sizes, self.terms, strict=True))
+        return found
+
+    def _timing(self, config: Config) -> Callable[[Sizes, Shape], Sequence[float]]:
+        """A config's terms at some sizes, which are those of the shape; only a recipe looks at
+        it."""
+        space, features = operation(self.data.op).space, operation(self.data.op).module("features")
+        units = Target.parse(self.data.target).chip.units
+        if not space.is_recipe(config):
+            of_config = features.timing(config, units)
+            return lambda sizes, shape: of_config(*sizes)
+
+        def of_recipe(sizes: Sizes, shape: Shape) -> Sequence[float]:
+            own = self.data.possible(shape).concrete(config)
+            if space.is_recipe(own):
+                return (math.nan,) * len(features.TERMS)
+            return features.timing(own, units)(*sizes)
+
+        return of_recipe
 
     def _shape(self, sizes: Sizes) -> Shape:
         first = self.data.shapes[0]

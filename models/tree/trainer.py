@@ -54,14 +54,14 @@ estimates err more."""
 def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     """The model of the rows of one layout. `spanning` False: it answers for no family that was
     never measured."""
-    times = _answering(data)
+    times, judged = _answering(data)
     common = times.configs
     kept = {shape: _kept(data, shape, common) for shape in data.shapes}
     configs = tuple(sorted({*common, *(config for each in kept.values() for config in each)}))
     everything = Times(data, configs)
     formulas = fit_formulas(everything, np.arange(len(data.shapes)))
     spans = spanning and len({shape.layer for shape in data.shapes}) >= FAMILIES
-    judged = judge(times) if spans else Judged({}, {})
+    judged = (judged or judge(times)) if spans else Judged({}, {})
     root = _grown(times, configs, judged) if judged.lost else None
     measured = root is not None and data.bench != "model"  # modelled times are sums, as formulas
     gains = _gains(everything, formulas, kept, judged) if measured else None
@@ -77,24 +77,25 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
     )  # fmt: skip
 
 
-def _answering(data: Dataset) -> Times:
+def _answering(data: Dataset) -> tuple[Times, Judged | None]:
     """The configs that may answer for unmeasured shapes: recipes (what each variant does by
     default, which follows the shape), or a portfolio of fixed knobs where that answers for MOST of
-    the shapes held out and loses less by MARGIN."""
+    the shapes held out and loses less by MARGIN. With them how they answer held out, where that
+    decided."""
     often, is_recipe = _often_measured(data), operation(data.op).space.is_recipe
     fixed = Times(
         data, portfolio(data, [config for config in often if not is_recipe(config)], PORTFOLIO)
     )
     recipes = Times(data, tuple(config for config in often if not config.knobs))
     if recipes.is_bsp.all() or not recipes.is_bsp.any():
-        return fixed
+        return fixed, None
     if fixed.is_bsp.all():
-        return recipes
-    by_fixed, by_recipes = judge(fixed).lost, judge(recipes).lost
-    both = by_fixed.keys() & by_recipes.keys()
-    saved = math.fsum(by_recipes[row] - by_fixed[row] for row in both) / max(len(both), 1)
-    enough = len(both) >= MOST * len(by_recipes) and saved > MARGIN
-    return fixed if enough or not by_recipes else recipes
+        return recipes, None
+    by_fixed, by_recipes = judge(fixed), judge(recipes)
+    both = by_fixed.lost.keys() & by_recipes.lost.keys()
+    saved = math.fsum(by_recipes.lost[row] - by_fixed.lost[row] for row in both) / max(len(both), 1)
+    enough = len(both) >= MOST * len(by_recipes.lost) and saved > MARGIN
+    return (fixed, by_fixed) if enough or not by_recipes.lost else (recipes, by_recipes)
 
 
 def _often_measured(data: Dataset) -> list[Config]:
