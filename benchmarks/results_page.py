@@ -48,9 +48,15 @@ HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wi
 
 
 @cache
+def committed(target: str, op: str) -> list[Trial]:
+    """The rows that count: each file is read once for all tables."""
+    return speedup.read(target, op)
+
+
+@cache
 def page() -> str:
-    gemm = {target: speedup.read(target) for target in MACHINES}
-    decode = {target: speedup.read(target, "flash_decode") for target in MACHINES}
+    gemm = {target: committed(target, "all_gather_gemm") for target in MACHINES}
+    decode = {target: committed(target, "flash_decode") for target in MACHINES}
     return "\n\n".join(
         [
             "## The layout of serving engines: layers of public models",
@@ -127,7 +133,7 @@ def engine_results(target: str, op: str) -> Iterator[str]:
 
 def engine_trials(target: str, op: str) -> list[Trial]:
     """Rows in the layout of engines: one machine has others, too."""
-    return [trial for trial in speedup.read(target, op) if engine_layout(trial.shape)]
+    return [trial for trial in committed(target, op) if engine_layout(trial.shape)]
 
 
 def engine_layout(shape: Shape) -> bool:
@@ -275,13 +281,11 @@ def decodes(trials: list[Trial]) -> Iterator[str]:
     yield "\n".join(speedup.table(speedup.lines(of_set(trials, "llama3-70b"), "graph")))
 
 
-def reduction(
-    op: str, committed: Callable[[str, str], list[Trial]] = speedup.read
-) -> Iterator[str]:
+def reduction(op: str, read: Callable[[str, str], list[Trial]] = committed) -> Iterator[str]:
     """An operation that reduces over ranks: its sets on each machine, then each shape of the
     largest one, captured. The share of the physical limit stands beside each figure."""
     yield f"## {op}"
-    rows = {target: found for target in MACHINES if (found := committed(target, op))}
+    rows = {target: found for target in MACHINES if (found := read(target, op))}
     sets = [row for target, found in rows.items() for row in shared_sets(found, target)]
     if not sets:
         yield "Not measured on H200, but for single shapes: no set has rows in full."
