@@ -335,11 +335,26 @@ def differences(variant: str, revision: int, sample: Sample) -> Iterator[str]:
                 )
 
 
+def first_calls(op: str, variant: str) -> list[Sample]:
+    """Calls to pin of a variant that has no pins: its defaults at shapes of others' pins."""
+    space = operation(op).space
+    shapes = dict.fromkeys(sample.shape for _, calls in samples(op).values() for sample in calls)
+    found = {
+        (shape, space.complete(config)): None
+        for shape in shapes
+        for chip in CHIPS.values()
+        for config in space.defaults(shape, chip)
+        if config.variant == variant
+    }
+    return [Sample(*call, {}) for call in list(found)[:4]]
+
+
 def renew(op: str) -> None:
     """Write the pins of this Triton, keeping those of others where the revision is the same."""
-    content = {}
-    for variant, (revision, calls) in samples(op).items():
+    content, known = {}, samples(op)
+    for variant in operation(op).space.variants:
         now = int(installed(op, variant)[1:])
+        revision, calls = known.get(variant) or (now, first_calls(op, variant))
         content[variant] = {"revision": now, "calls": []}
         for sample in calls:
             digests = {}

@@ -135,6 +135,7 @@ def faulty(workspace: Workspace, folder: Path, changes: tuple[Change, ...]) -> f
         return max(errors(workspace, CASES[:2]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_refused(tmp_path: Path, fault: str) -> None:
     (error,) = emulated.run(1, faulty, tmp_path, FAULTS[fault])

@@ -81,6 +81,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     assert nobody_left(tmp_path)
 
 
+@pytest.mark.thorough
 def test_an_error_shows_the_rank_s_output(ranks_start_anew: None, tmp_path: Path) -> None:
     sentence = r"(?s)rank 0 ended with 1:.*ValueError: rank 0 cannot go on"
     with pytest.raises(RuntimeError, match=sentence):
@@ -94,6 +95,7 @@ def test_a_crash_is_an_error(tmp_path: Path) -> None:
     assert nobody_left(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
     """Of a job that hangs: orphans would poll their flags until the machine is started again."""
     job = Path(__file__).with_name("orphans.py")

@@ -214,6 +214,7 @@ def test_a_perfect_and_a_bad_model(dataset: Dataset, split: str) -> None:
     assert perfect.oracle_gain_captured == 1
 
 
+@pytest.mark.thorough
 def test_exact_rows_lose_almost_nothing_on_shapes_of_no_family_and_size_that_was_seen() -> None:
     """The least and the greatest N and K are those of several families, so that no fold lacks
     them."""

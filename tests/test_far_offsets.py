@@ -149,6 +149,7 @@ def tried(shape: Shape) -> list[Config]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_offset_wraps(name: str) -> None:
     (found,) = emulated.run(1, far, name, timeout_s=240)

@@ -64,10 +64,12 @@ def check_different_shapes(db: Path, options: str) -> list[Trial]:
     return trials
 
 
+@pytest.mark.thorough
 def test_of_different_shapes(path: Path) -> None:
     check_different_shapes(path, QUICK)
 
 
+@pytest.mark.thorough
 def test_of_the_same_shape(path: Path) -> None:
     """One measures, the others find its rows."""
     told = searches(path, shapes_of(1) * AT_ONCE, QUICK)

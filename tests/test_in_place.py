@@ -111,6 +111,7 @@ def damaged(workspace: Workspace) -> list[Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_file_that_cannot_be_trusted_stops_nobody_and_its_code_is_not_used() -> None:
     """Compiled code of the old answers is found no more, and the rows are not lost."""
     for found in emulated.run(2, damaged):
@@ -136,7 +137,7 @@ def late(workspace: Workspace, away: int) -> tuple[float, dict[str, int], dict[s
     return took, graph, passed(pass_)
 
 
-@pytest.mark.parametrize("away", [0, 1])
+@pytest.mark.parametrize("away", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_late_rank_costs_a_deadline_and_all_run_bsp(away: int) -> None:
     found = emulated.run(2, late, away)
     for took, graph, later in found:
@@ -243,7 +244,9 @@ def with_a_death(workspace: Workspace) -> dict[str, int]:
     return passed(pass_)
 
 
-@pytest.mark.parametrize("function", [after_a_death, with_a_death])
+@pytest.mark.parametrize(
+    "function", [pytest.param(after_a_death, marks=pytest.mark.thorough), with_a_death]
+)
 def test_a_rank_that_dies_leaves_bsp_to_the_others(function: Any) -> None:
     began = time.monotonic()
     assert emulated.run(2, function)[0] == {"collectives": 1}
@@ -280,6 +283,7 @@ def dispatched(workspace: Workspace) -> tuple[dict[str, int], list[bool]]:
         return passed(pass_), seen
 
 
+@pytest.mark.thorough
 def test_ranks_do_not_speak_under_the_python_dispatcher() -> None:
     """A collective would keep the GIL there while it waits for a lock of the group, whose owner may
     need the GIL: both ranks of transformers' Llama stood still."""

@@ -76,6 +76,7 @@ def test_a_fit_finds_the_constants_that_made_the_times() -> None:
     assert found.links.skew_us == pytest.approx(9.0, rel=0.1)
 
 
+@pytest.mark.thorough
 def test_the_committed_rows_out_of_sample() -> None:
     """The bars of the model: 15 % of error, 0.85 of rank correlation, the first ten near the best
     of 90 % of shapes."""

@@ -72,6 +72,7 @@ def contract(workspace: Workspace) -> dict[str, list[Call]]:
     }
 
 
+@pytest.mark.thorough
 def test_every_variant_is_right_with_both_shards_and_layouts() -> None:
     ran = emulated.run(1, contract, timeout_s=600)
     assert wrong_calls(ran) == []

@@ -67,6 +67,7 @@ def run(environment: dict[str, str], *command: str, ok: bool = True) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_it_is_searched_trained_exported_selected_and_reported(
     installed: dict[str, str], tmp_path: Path
 ) -> None:
@@ -86,7 +87,7 @@ def test_it_is_searched_trained_exported_selected_and_reported(
     assert any("all_sum" in path.read_text() for path in Path(report).rglob("*.html"))
 
 
-@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize("world", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_its_calls_are_right_on_emulated_ranks(
     installed: dict[str, str], tmp_path: Path, world: int
 ) -> None:

@@ -217,11 +217,13 @@ print(tftune.__file__, len(names))
 """
 
 
+@pytest.mark.thorough
 def test_each_module_of_an_installed_tftune_imports(installed: Path, empty: Path) -> None:
     where, count = run(installed, "-c", IMPORTS, cwd=empty).split()
     assert Path(where).is_relative_to(installed.parent.parent) and int(count) > 150
 
 
+@pytest.mark.thorough
 def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
     installed: Path, empty: Path
 ) -> None:
@@ -246,6 +248,7 @@ def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
     assert list((empty / "report").glob("*.html"))
 
 
+@pytest.mark.thorough
 def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: Path) -> None:
     server = serve_load.Server("rows.db", empty / "serve.log", installed)
     server.start()  # until it answers
@@ -287,6 +290,7 @@ def user(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     found.server.end(signal.SIGTERM)
 
 
+@pytest.mark.thorough
 def test_the_service_page_runs_as_printed(user: User) -> None:
     """The job is the one that the service names. What is built of few rows is refused by the gate,
     so that the artifact that ships is promoted."""
@@ -317,7 +321,16 @@ def words(user: User) -> dict[str, str]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("page", page_commands.PAGES[:-1])
+LONG = (page_commands.README, page_commands.QUICKSTART, page_commands.NODE)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        page_commands.FIRST_MINUTE,
+        *(pytest.param(page, marks=pytest.mark.thorough) for page in LONG),
+    ],
+)
 def test_the_commands_of_a_page_run_as_printed(page: str, user: User) -> None:
     """Where a command needs more than a wheel, what stands for it."""
     folder = user.home / Path(page).stem

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fingerprint import CHIPS, differences, host_trace, samples
+from fingerprint import CHIPS, differences, first_calls, host_trace, samples
 from mutant import Change, mutant
 from stored import trial
 
@@ -65,6 +65,16 @@ def test_every_variant_declares_its_revision_and_is_pinned(op: str) -> None:
                 assert {"host", "3.6.0", "3.7.1"} <= sample.digests[arch].keys(), (
                     "rows are of 3.6, tests of 3.7.1"
                 )
+
+
+@pytest.mark.parametrize(("op", "variant"), VARIANTS)
+def test_a_variant_without_pins_gets_possible_calls(op: str, variant: str) -> None:
+    space, found = operation(op).space, first_calls(op, variant)
+    assert len(found) >= 4
+    for sample in found:
+        assert sample.config.variant == variant and sample.config == space.complete(sample.config)
+        possible = (space.why_invalid(sample.shape, sample.config, c) for c in CHIPS.values())
+        assert None in possible
 
 
 def test_an_unknown_variant_has_no_revision() -> None:

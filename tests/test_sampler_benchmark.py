@@ -83,6 +83,7 @@ def test_too_few_rows_are_a_sentence() -> None:
         sampler.spaces(trials(), TARGET, "eager", least=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arm", sampler.ARMS)
 def test_every_arm_counts_from_the_first_bsp_to_the_first_good_config(
     measured: sampler.Measured, arm: str

@@ -188,7 +188,10 @@ def once(workspace: Workspace, artifact: Path, rows: Path, plants: Any, options:
     return found
 
 
-@pytest.mark.parametrize(("fault", "kind"), [("hang", "hang"), ("killed", "crash")])
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [pytest.param("hang", "hang", marks=pytest.mark.thorough), ("killed", "crash")],
+)
 def test_a_launch_that_never_ends_is_named_and_left_out_by_the_next_start(
     artifact: Path, tmp_path: Path, fault: str, kind: str
 ) -> None:
@@ -215,6 +218,7 @@ def test_a_launch_that_never_ends_is_named_and_left_out_by_the_next_start(
     assert {(op, config) for op, config, _ in found} == {("all_gather_gemm", PUSH)}
 
 
+@pytest.mark.thorough
 def test_a_form_of_bsp_is_not_left_out_for_kernels_that_were_timed_beside_it(
     artifact: Path, tmp_path: Path
 ) -> None:
@@ -238,6 +242,7 @@ def in_children(workspace: Workspace, artifact: Path, rows: Path, plants: Any) -
     return found, planted.PREPARED
 
 
+@pytest.mark.thorough
 def test_in_a_sandbox_a_hang_costs_a_world_and_not_the_process(
     artifact: Path, tmp_path: Path
 ) -> None:
@@ -264,7 +269,7 @@ def looking_again(workspace: Workspace, artifact: Path, rows: Path, sandbox: boo
     return planted.warm_up(workspace, rows, {} if sandbox else plants, top=1, sandbox=sandbox)
 
 
-@pytest.mark.parametrize("sandbox", [False, True])
+@pytest.mark.parametrize("sandbox", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_ranks_look_again_at_small_changes_and_decide_by_that(
     artifact: Path, tmp_path: Path, sandbox: bool
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 import whole_node
 
 
+@pytest.mark.thorough
 def test_every_step_is_a_command_that_its_program_takes(tmp_path: Path) -> None:
     """Each script is asked for its help, and each option of the step stands in it."""
     for name, command, seconds in whole_node.commands(list(whole_node.STEPS), tmp_path, 4, 500):

@@ -8,6 +8,7 @@ tile to the owner of its rows or, one_shot, to every rank.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -35,16 +36,25 @@ REGISTERED_BYTES = 1 << 22
 """Bytes of the product from which on registered buffers are tried, as all_gather_gemm does."""
 SPLIT_BYTES = 1 << 24
 """The most bytes of all parts of a split product on one rank: what is larger has tiles enough."""
-EVERY_ROW = ("one_shot", "one_shot_ll")
-"""The variants whose ranks all add up all rows."""
 BANK_FLAGS = FLAGS_PER_SOURCE // 4
 """Flags of one phase. Both banks lie in that half of a source's flags which peers may set: a rank
 may wait in the other half for its own signals while a peer is one call ahead."""
 
 
+def route(variant: str) -> str:
+    """Where a variant's partial tiles go (`kernels.device.gemm_reduce` has the list): its name,
+    without what says how they get there.
+
+    >>> route("one_shot_ll"), route("push_ce"), route("relay")
+    ('one_shot', 'push', 'relay')
+    """
+    return re.sub("_(ll|ce)$", "", variant)
+
+
 def owners(shape: Any, variant: str) -> int:
-    """How many ranks share the rows: tiles are counted owner by owner."""
-    return 1 if variant in EVERY_ROW else int(shape.world)
+    """How many ranks share the rows: tiles are counted owner by owner. By one_shot all ranks add up
+    all rows."""
+    return 1 if route(variant) == "one_shot" else int(shape.world)
 
 
 def owner_rows(shape: Any, owners: int) -> int:

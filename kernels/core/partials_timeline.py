@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from tftune.kernels.core.partials import EVERY_ROW, owner_tiles, owners, slots_bytes, spans, tiles
+from tftune.kernels.core.partials import owner_tiles, owners, route, slots_bytes, spans, tiles
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 
@@ -96,7 +96,7 @@ def gemm_us(costs: Any, shape: Any, config: Config, units: int, parts: int, flop
     load_us = costs.load_us(shape.world, False)
     steps = ceil(shape.inner / tile.block_k / tile.split_k)
     step_us = costs.step_us(tile, shape.m, shape.element_bytes, load_us, by_descriptor)
-    if config.variant in EVERY_ROW:  # stores to every rank, one after another
+    if route(config.variant) == "one_shot":  # stores to every rank, one after another
         load_us += costs.rates.block_us * (shape.world - 1)
     waves = parts / units
     waves = max(1.0, waves + LAST_WAVE * (ceil(waves) - waves))

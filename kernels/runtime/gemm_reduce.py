@@ -14,6 +14,7 @@ from tftune.kernels.core.partials import (
     owner_rows,
     owner_tiles,
     owners,
+    route,
     slots_bytes,
     spans,
     tiles,
@@ -149,7 +150,7 @@ def _constants(shape: Any, config: Config, arch: str, waits: str) -> dict[str, A
         WIRE_FP32=knobs["wire"] == "fp32",
         COMM_PROGRAMS=comm_programs(config),
         COPY_ROWS=_copy_rows(knobs, arch),
-        ROUTE=config.variant.removesuffix("_ce"),
+        ROUTE=route(config.variant),
         WAITS=waits,
     )
     threads = config["num_warps"] * (64 if arch == "hip" else 32)
