@@ -73,15 +73,16 @@ class Dataset:
     rows_digest: str
     skipped: tuple[Shape, ...]
     """Shapes left out because no BSP form of them was measured."""
-    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _results: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Of `once`, by key."""
 
-    def once(self, key: Hashable, work: Callable[..., T], *given: Any) -> T:
-        """What the work gave when this was first asked for. Datasets of fewer of the same shapes
-        share it, so it must not depend on which these are."""
-        if key not in self._found:
-            self._found[key] = work(*given)
-        found: T = self._found[key]
-        return found
+    def once(self, key: Hashable, work: Callable[..., T], *arguments: Any) -> T:
+        """The result of `work(*arguments)`, computed once for each key. Datasets of fewer of the
+        same shapes share results, so a result must not depend on which shapes these are."""
+        if key not in self._results:
+            self._results[key] = work(*arguments)
+        result: T = self._results[key]
+        return result
 
     def column(self, name: Hashable, at: Callable[[Shape], Any]) -> np.ndarray:
         """[shapes, ...]: a number of each shape, or several, worked out once for all shapes of the

@@ -44,8 +44,8 @@ def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tupl
     chosen = forms(dataset, min(FORMS, max(2, size // 3)))
     fused = list(dict.fromkeys(config for config in candidates if config.variant != "bsp"))
     had = np.array([_least(dataset, shape, chosen) for shape in dataset.shapes])
-    losses = np.array([loss(dataset, config) for config in fused]).reshape(len(fused), len(had)).T
-    picked = greedy(losses, had, max(size - len(chosen), 0), SMALLEST_GAIN)
+    losses = np.array([loss(dataset, config) for config in fused]).reshape(len(fused), len(had))
+    picked = greedy(losses.T.copy(), had, max(size - len(chosen), 0), SMALLEST_GAIN)
     return tuple(sorted([*chosen, *(fused[number] for number in picked)]))
 
 

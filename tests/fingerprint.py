@@ -3,7 +3,8 @@
 usage: python tests/fingerprint.py [--renew]
 
 Without --renew it prints what differs from tests/pins/. With it, the pins of the installed Triton
-are written anew: only after `revision` was raised, or after a node showed that times are the same.
+are written anew: only after `revision` was raised, for a new variant, or after a node showed that
+times are the same.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
 PINS = Path(__file__).parent / "pins"
+CALLS = 4
+"""Pinned calls of a variant, at least."""
 CHIPS = {"sm_90": H200, "gfx942": MI300X}
 CONTROL, PAYLOAD, APART = 1 << 40, 1 << 44, 1 << 36
 """Addresses of the traced workspace: rank 0's control and payload, and how far ranks lie apart."""
@@ -336,9 +339,13 @@ def differences(variant: str, revision: int, sample: Sample) -> Iterator[str]:
 
 
 def first_calls(op: str, variant: str) -> list[Sample]:
-    """Calls to pin of a variant that has no pins: its defaults at shapes of others' pins."""
+    """Calls to pin of a variant that has no pins: its defaults at shapes that other variants are
+    pinned at, then at those of the named sets. Raises ValueError where it has fewer than CALLS."""
     space = operation(op).space
-    shapes = dict.fromkeys(sample.shape for _, calls in samples(op).values() for sample in calls)
+    others = (calls for name, (_, calls) in samples(op).items() if name != variant)
+    shapes = dict.fromkeys(sample.shape for calls in others for sample in calls)
+    for named in operation(op).shape_sets.values():
+        shapes |= dict.fromkeys(named())
     found = {
         (shape, space.complete(config)): None
         for shape in shapes
@@ -346,7 +353,9 @@ def first_calls(op: str, variant: str) -> list[Sample]:
         for config in space.defaults(shape, chip)
         if config.variant == variant
     }
-    return [Sample(*call, {}) for call in list(found)[:4]]
+    if len(found) < CALLS:
+        raise ValueError(f"{op}/{variant} has {len(found)} default calls, not {CALLS}; pin others")
+    return [Sample(*call, {}) for call in list(found)[:CALLS]]
 
 
 def renew(op: str) -> None:

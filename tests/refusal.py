@@ -131,7 +131,7 @@ def _judge(
     for name, found in mutants.items():
         if found.control:
             verdicts[f"{name}, control"] = tried(found.control, found.calls, 60)
-        longer_s = 3 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
+        longer_s = 6 + 2 * took_s[(), found.calls] + took_s[found.control, found.calls]
         deadline_s = 60 if found.shows == "wrong" else longer_s
         verdicts[name] = tried(found.changes + found.control, found.calls, deadline_s)
     return verdicts

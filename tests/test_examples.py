@@ -69,7 +69,6 @@ def test_there_are_examples_and_the_page_lists_them() -> None:
     ]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str) -> None:
     last = lines[name][-1]

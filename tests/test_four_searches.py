@@ -64,7 +64,6 @@ def check_different_shapes(db: Path, options: str) -> list[Trial]:
     return trials
 
 
-@pytest.mark.thorough
 def test_of_different_shapes(path: Path) -> None:
     check_different_shapes(path, QUICK)
 

@@ -321,14 +321,13 @@ def words(user: User) -> dict[str, str]:
     }  # fmt: skip
 
 
-LONG = (page_commands.README, page_commands.QUICKSTART, page_commands.NODE)
-
-
 @pytest.mark.parametrize(
     "page",
     [
-        page_commands.FIRST_MINUTE,
-        *(pytest.param(page, marks=pytest.mark.thorough) for page in LONG),
+        page
+        if page == page_commands.FIRST_MINUTE
+        else pytest.param(page, marks=pytest.mark.thorough)
+        for page in page_commands.PAGES[:-1]
     ],
 )
 def test_the_commands_of_a_page_run_as_printed(page: str, user: User) -> None:

@@ -9,6 +9,7 @@ tile to the owner of its rows or, one_shot, to every rank.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -41,6 +42,7 @@ BANK_FLAGS = FLAGS_PER_SOURCE // 4
 may wait in the other half for its own signals while a peer is one call ahead."""
 
 
+@cache
 def route(variant: str) -> str:
     """Where a variant's partial tiles go (`kernels.device.gemm_reduce` has the list): its name,
     without what says how they get there.

@@ -80,8 +80,8 @@ def train_layout(data: Dataset, spanning: bool = True) -> LayoutModel:
 def _answering(data: Dataset) -> tuple[Times, Judged | None]:
     """The configs that may answer for unmeasured shapes: recipes (what each variant does by
     default, which follows the shape), or a portfolio of fixed knobs where that answers for MOST of
-    the shapes held out and loses less by MARGIN. With them how they answer held out, where that
-    decided."""
+    the shapes held out and loses less by MARGIN. Also how formulas of these answer for shapes held
+    out; None where that was not judged."""
     often, is_recipe = _often_measured(data), operation(data.op).space.is_recipe
     fixed = Times(
         data, portfolio(data, [config for config in often if not is_recipe(config)], PORTFOLIO)
