@@ -110,11 +110,13 @@ class Times:
             of_config = features.timing(config, units)
             return lambda sizes, shape: of_config(*sizes)
 
+        none = (math.nan,) * len(features.TERMS)
+
         def of_recipe(sizes: Sizes, shape: Shape) -> Sequence[float]:
             own = self.data.possible(shape).concrete(config)
-            if space.is_recipe(own):
-                return (math.nan,) * len(features.TERMS)
-            return features.timing(own, units)(*sizes)
+            known = not space.is_recipe(own)
+            found: Sequence[float] = features.timing(own, units)(*sizes) if known else none
+            return found
 
         return of_recipe
 
