@@ -31,8 +31,8 @@ search: .venv/.tune ## the main job without a GPU: search, train, export, select
 	@echo "== MEASURED: the same shape, answered by the shipped artifact, trained on times measured on 8x H200."
 	$(BIN)/tftune select $(OP) $(SHAPE) --target h200x8
 
-test: .venv/.test ## the tests and the guards (about 14 minutes on 2 cores); what is skipped is listed at the end, with why
-	@echo "about 14 minutes on 2 cores, $(CORES) here; tests that are skipped are listed at the end, with the reason"
+test: .venv/.test ## the tests and the guards (about 10 minutes on 2 cores); what is skipped is listed at the end, with why
+	@echo "about 10 minutes on 2 cores, $(CORES) here; tests that are skipped are listed at the end, with the reason"
 	$(BIN)/pytest $(PARALLEL) --durations 12 -rs
 
 drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
