@@ -8,7 +8,6 @@ tile to the owner of its rows or, one_shot, to every rank.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
@@ -37,6 +36,8 @@ REGISTERED_BYTES = 1 << 22
 """Bytes of the product from which on registered buffers are tried, as all_gather_gemm does."""
 SPLIT_BYTES = 1 << 24
 """The most bytes of all parts of a split product on one rank: what is larger has tiles enough."""
+ROUTES = ("one_shot", "two_shot", "push", "pull", "relay")
+"""Words of `kernels.device.gemm_reduce`, which says what each means."""
 BANK_FLAGS = FLAGS_PER_SOURCE // 4
 """Flags of one phase. Both banks lie in that half of a source's flags which peers may set: a rank
 may wait in the other half for its own signals while a peer is one call ahead."""
@@ -44,13 +45,13 @@ may wait in the other half for its own signals while a peer is one call ahead.""
 
 @cache
 def route(variant: str) -> str:
-    """Where a variant's partial tiles go (`kernels.device.gemm_reduce` has the list): its name,
-    without what says how they get there.
+    """Where a variant's partial tiles go: the one of ROUTES that its name begins with, else its
+    name.
 
-    >>> route("one_shot_ll"), route("push_ce"), route("relay")
-    ('one_shot', 'push', 'relay')
+    >>> route("one_shot_ll"), route("push_ce"), route("vendor")
+    ('one_shot', 'push', 'vendor')
     """
-    return re.sub("_(ll|ce)$", "", variant)
+    return next((one for one in ROUTES if variant.startswith(one)), variant)
 
 
 def owners(shape: Any, variant: str) -> int:
