@@ -8,7 +8,13 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.core.rounding import power_of_two_from
+from tftune.kernels.all_gather_gemm.rules import (
+    band,
+    column_chunks,
+    copied_at_once,
+    row_chunks,
+    steps,
+)
 from tftune.kernels.core.timeline_ir import Gate, Stage
 
 
@@ -31,18 +37,14 @@ class Chunks(NamedTuple):
     def of(cls, shape: AllGatherGemm, knobs: dict[str, Any], wave_size: int) -> Chunks:
         rows = min(knobs["rows_per_flag"], shape.shard_rows)
         columns = min(knobs["k_per_flag"], shape.shard_columns)
-        wide = min(knobs["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
-        high = max(1, min(knobs["rows_per_flag"], knobs["num_warps"] * wave_size * 32 // wide))
-        along = ceil(shape.shard_columns / columns)
-        steps = along * (shape.world if shape.shard == "k" else 1)
-        band = ceil(knobs["group_m"] * knobs["block_m"] / knobs["rows_per_flag"])
+        high, wide = copied_at_once(shape, knobs, wave_size)
         return cls(
-            ceil(shape.shard_rows / rows),
-            along,
+            row_chunks(shape, knobs),
+            column_chunks(shape, knobs),
             ceil(rows / high) * ceil(columns / wide),
-            steps,
+            steps(shape, knobs),
             knobs.get("order", "chunk"),
-            band,
+            band(knobs),
         )
 
     def place(self, row: int, column: int, peer: int, peers: int) -> int:

@@ -8,6 +8,7 @@ from math import ceil, log2
 from typing import Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.kernels.all_gather_gemm.rules import column_chunks, parts, row_chunks
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 
@@ -77,8 +78,7 @@ def _tiled(value: Pair) -> Pair:
 
 
 def _rounds(shape: AllGatherGemm, config: Config, chip: Chip) -> float:
-    tiles = -(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"])
-    return float(tiles * config["split_k"] / max(chip.units - config["comm_programs"], 1))
+    return parts(shape, config) / max(chip.units - int(config["comm_programs"]), 1)
 
 
 PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
@@ -93,11 +93,11 @@ PAIR_FEATURES: dict[str, tuple[str, Pair]] = {
     ),
     "row_flags": (
         "row chunks of a shard",
-        _tiled(lambda s, c, chip: ceil(s.shard_rows / c["rows_per_flag"])),
+        _tiled(lambda s, c, chip: row_chunks(s, c)),
     ),
     "column_flags": (
         "column chunks of a shard",
-        _tiled(lambda s, c, chip: ceil(s.shard_columns / c["k_per_flag"])),
+        _tiled(lambda s, c, chip: column_chunks(s, c)),
     ),
     "ragged": (
         "the part of a column tile that N leaves over",

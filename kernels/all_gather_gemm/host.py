@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import (
+    band,
+    column_chunks,
+    copied_at_once,
     is_registered,
     moving_programs,
+    parts,
     parts_bytes,
     reads_in_place,
     spans_sources,
+    tiles,
 )
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
-from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
 from tftune.kernels.device.constants import Chunks, Problem, Tile
 from tftune.kernels.runtime.compile import KernelSource
@@ -225,13 +229,8 @@ def kernel_sources(shape: AllGatherGemm, config: Config, chip: Chip) -> tuple[Ke
 
 
 def _constants(shape: AllGatherGemm, config: Config, arch: str, waits: str) -> dict[str, Any]:
-    lanes, knobs = 64 if arch == "hip" else 32, dict(config.knobs)
-    in_place = reads_in_place(shape, config)
-    copy_columns = min(config["k_per_flag"], 1024, power_of_two_from(shape.shard_columns))
-    # Four 16-byte accesses of each thread in flight.
-    copy_rows = max(
-        1, min(config["rows_per_flag"], config["num_warps"] * lanes * 8 * 4 // copy_columns)
-    )
+    knobs, in_place = dict(config.knobs), reads_in_place(shape, config)
+    copy_rows, copy_columns = copied_at_once(shape, config, 64 if arch == "hip" else 32)
     problem = Problem(
         N=shape.n,
         K=shape.k,
@@ -258,8 +257,8 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str, waits: str) -> d
         if in_place and config.variant == "pull"
         else config["rows_per_flag"],
         K_PER_FLAG=config["k_per_flag"],
-        K_CHUNKS=-(-shape.shard_columns // config["k_per_flag"]),
-        BAND=-(-config["group_m"] * config["block_m"] // config["rows_per_flag"]),
+        K_CHUNKS=column_chunks(shape, config),
+        BAND=band(config),
         ORDER=str(knobs["order"]) if "order" in knobs else None,
         COPY_ROWS=copy_rows,
         COPY_COLUMNS=copy_columns,
@@ -273,13 +272,8 @@ def _constants(shape: AllGatherGemm, config: Config, arch: str, waits: str) -> d
 def programs(shape: AllGatherGemm, config: Config, units: int) -> int:
     """Programs of a launch: the communicating ones first, then one for each part of a tile while
     units are left; all resident at once."""
-    parts = tiles(shape, config) * config["split_k"]
     moving = moving_programs(shape, config)
-    return int(moving + min(parts, max(1, units - moving)))
-
-
-def tiles(shape: AllGatherGemm, config: Config) -> int:
-    return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
+    return moving + min(parts(shape, config), max(1, units - moving))
 
 
 def _fused(shape: AllGatherGemm, config: Config, workspace: Workspace, waits: str) -> Plan:

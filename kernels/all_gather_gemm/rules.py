@@ -42,33 +42,54 @@ def moving_programs(shape: AllGatherGemm, config: Config) -> int:
     return 0 if none else int(config["comm_programs"])
 
 
-def _flags(shape: AllGatherGemm, config: Config) -> int:
-    """Flags of one source: row chunks times column chunks of its shard."""
-    columns = -(-shape.shard_columns // config["k_per_flag"])
-    return -(-shape.shard_rows // config["rows_per_flag"]) * columns
+def row_chunks(shape: AllGatherGemm, knobs: Knobs) -> int:
+    """Chunks of the rows of a shard."""
+    return -(-shape.shard_rows // int(knobs["rows_per_flag"]))
+
+
+def column_chunks(shape: AllGatherGemm, knobs: Knobs) -> int:
+    """Chunks of the columns of a shard."""
+    return -(-shape.shard_columns // int(knobs["k_per_flag"]))
+
+
+def band(knobs: Knobs) -> int:
+    """Row chunks of one group of tiles."""
+    return -(-int(knobs["group_m"]) * int(knobs["block_m"]) // int(knobs["rows_per_flag"]))
+
+
+def copied_at_once(shape: AllGatherGemm, knobs: Knobs, wave_size: int) -> tuple[int, int]:
+    """Rows and columns of a chunk that one program copies at a time: four 16-byte accesses of each
+    thread in flight."""
+    columns = min(int(knobs["k_per_flag"]), 1024, power_of_two_from(shape.shard_columns))
+    elements = int(knobs["num_warps"]) * wave_size * 4 * 8
+    return max(1, min(int(knobs["rows_per_flag"]), elements // columns)), columns
+
+
+def _flags(shape: AllGatherGemm, knobs: Knobs) -> int:
+    """Flags of one source."""
+    return row_chunks(shape, knobs) * column_chunks(shape, knobs)
 
 
 def _order_differs(shape: AllGatherGemm, config: Config) -> bool:
     """Whether this order is not that of "chunk"."""
-    flags, columns = _flags(shape, config), -(-shape.shard_columns // config["k_per_flag"])
+    flags, columns = _flags(shape, config), column_chunks(shape, config)
     return config["order"] == "chunk" or (
         flags > 1 if config["order"] == "group" else 1 < columns < flags
     )
 
 
-def steps(shape: AllGatherGemm, config: Config) -> int:
+def steps(shape: AllGatherGemm, knobs: Knobs) -> int:
     """Column chunks of the whole K, each with flags of its own."""
-    chunks: int = -(-shape.shard_columns // config["k_per_flag"])
-    return chunks * (shape.world if shape.shard == "k" else 1)
+    return column_chunks(shape, knobs) * (shape.world if shape.shard == "k" else 1)
 
 
 def tiles(shape: AllGatherGemm, config: Knobs) -> int:
     return int(-(-shape.m // config["block_m"]) * -(-shape.n // config["block_n"]))
 
 
-def units(shape: AllGatherGemm, config: Config) -> int:
-    """Pieces of work: parts of tiles."""
-    return tiles(shape, config) * int(config["split_k"])
+def parts(shape: AllGatherGemm, knobs: Knobs) -> int:
+    """Pieces of work: tiles, or parts of tiles."""
+    return tiles(shape, knobs) * int(knobs["split_k"])
 
 
 def parts_bytes(shape: AllGatherGemm, config: Config) -> int:
@@ -176,7 +197,7 @@ RULES = (
          lambda s, c, chip: c["xcds"] == 1 or c["schedule"] == "static", _TILED),
     Rule("schedule must be static where every program has one tile at most",
          lambda s, c, chip: chip is None or c["schedule"] == "static"
-             or units(s, c) > chip.units - c["comm_programs"], _TILED),
+             or parts(s, c) > chip.units - c["comm_programs"], _TILED),
     Rule("a tile must give each thread at least 8 accumulators: take fewer warps",
          lambda s, c, chip: chip is None or c["num_warps"] == 4 or accumulators(c, chip) >= 8,
          _TILED),

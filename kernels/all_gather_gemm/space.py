@@ -14,9 +14,9 @@ from tftune.kernels.all_gather_gemm.rules import (
     REGISTERED,
     RULES,
     copy_bytes,
+    parts,
     steps,
     tiles,
-    units,
     worth_registering,
 )
 from tftune.kernels.core.chips import Chip
@@ -283,7 +283,7 @@ def _default_split(shape: AllGatherGemm, chip: Chip | None, knobs: dict[str, Any
     possible = [
         config["split_k"]
         for config in configs
-        if config["split_k"] <= steps(shape, config) and units(shape, config) <= once
+        if config["split_k"] <= steps(shape, config) and parts(shape, config) <= once
     ]
     return max(possible, default=1)
 
