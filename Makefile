@@ -35,7 +35,7 @@ test: .venv/.test ## the tests and the guards (about 10 minutes on 2 cores); wha
 	@echo "about 10 minutes on 2 cores, $(CORES) here; tests that are skipped are listed at the end, with the reason"
 	$(BIN)/pytest $(PARALLEL) --durations 12 -rs
 
-drill: .venv/.test ## the slow tests: searches that are killed and resume, or whose trials hang, crash and lie
+drill: .venv/.test ## searches that are killed and resume, or whose trials hang, crash and lie; and what a selection may take
 	$(BIN)/pytest -m drill -n 2 --dist loadfile --no-loadscope-reorder
 
 thorough: .venv/.test ## whole matrices of which `make test` runs a part: every evaluation of an artifact, all worlds and mutants

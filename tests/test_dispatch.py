@@ -24,6 +24,7 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@pytest.mark.drill  # whose tests mostly wait: beside others that compute, answers take a fifth more
 @shipped.needs("all_gather_gemm", "h200x2")
 def test_dispatch_is_within_ten_times_its_bars(
     script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], no_default: None
