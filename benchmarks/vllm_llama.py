@@ -2,16 +2,16 @@
 
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
-           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256] [--json FILE]
+           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256 0] [--json FILE]
 
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
-sizes that it captures by default, or with --few of these batches. A decode step is (time of 65
-tokens - time of 1) / 64, for all sequences of a batch; a prompt is the time to its first token.
+sizes that it captures by default, or with --few of these batches. A decode step is one that
+decodes all sequences of a batch, a mean of some 64; a prompt is the time to its first token.
 Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
 difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
-between two runs of the engine without the plug-in. --profile: which kernels a step of decoding so
-many sequences spends its time in, in both engines, by torch's profiler.
+between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
+many sequences, or with 0 of a prompt, in both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -25,6 +25,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,6 +90,25 @@ def seconds(llm: Any, prompts: Sequence[Sequence[int]], tokens: int) -> float:
     return time.monotonic() - began
 
 
+def step_seconds(llm: Any, prompts: Sequence[Sequence[int]]) -> float:
+    """Time of a step that decodes all sequences, by when tokens arrive: a step with a prompt in it
+    is left out."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    asked = SamplingParams(
+        max_tokens=1 + STEPS, min_tokens=1 + STEPS, ignore_eos=True, temperature=0.0,
+        detokenize=False, output_kind=RequestOutputKind.DELTA,
+    )  # fmt: skip
+    for number, prompt in enumerate(prompts):
+        llm.llm_engine.add_request(f"{number}", {"prompt_token_ids": list(prompt)}, asked)
+    arrived = []
+    while llm.llm_engine.has_unfinished_requests():
+        if len(llm.llm_engine.step()) == len(prompts):
+            arrived.append(time.perf_counter())
+    return (arrived[-1] - arrived[0]) / (len(arrived) - 1)
+
+
 def log_probabilities(llm: Any, prompt: Sequence[int]) -> list[float]:
     """Of each token of a prompt but the first, after those before it."""
     from vllm import SamplingParams
@@ -117,36 +137,56 @@ def begin_profile(worker: Any) -> None:
     worker.tftune_profile.start()
 
 
-def end_profile(worker: Any) -> dict[str, float]:
-    """Microseconds of each kernel since then."""
+def end_profile(worker: Any) -> dict[str, list[float]]:
+    """Microseconds of each call of a kernel since then."""
     import torch
+    from torch.autograd import DeviceType
 
     torch.cuda.synchronize()
     worker.tftune_profile.stop()
-    averages = worker.tftune_profile.key_averages()
-    return {one.key: one.self_device_time_total for one in averages}
+    found: dict[str, list[float]] = {}
+    for event in worker.tftune_profile.events():
+        if event.device_type == DeviceType.CUDA:
+            found.setdefault(event.name, []).append(event.time_range.elapsed_us())
+    return found
 
 
-def profiled(llm: Any, prompts: Sequence[Sequence[int]]) -> dict[str, float]:
-    """Microseconds of each kernel in a step of decoding, on the first rank."""
-    found = []
-    for tokens in (1, 1 + STEPS):
+Kernels = dict[str, tuple[float, float]]
+"""Of each kernel its calls in a step, and the microseconds of one."""
+
+
+def profiled(llm: Any, prompts: Sequence[Sequence[int]], steps: int) -> Kernels:
+    """The kernels of a step of decoding, or with no steps those of a prompt.
+
+    A median, since the first kernels of a profile wait until all ranks have begun theirs. Of the
+    rank that has the shortest one, since a collective of the others waits for that rank.
+    """
+    calls: Counter[str] = Counter()
+    for tokens in [1, 1 + steps] if steps else [1]:
         llm.collective_rpc(begin_profile)
         seconds(llm, prompts, tokens)
-        found.append(llm.collective_rpc(end_profile)[0])
-    first, all_of_it = found
-    return {name: (us - first.get(name, 0.0)) / STEPS for name, us in all_of_it.items()}
+        ranks = llm.collective_rpc(end_profile)
+        counted = {name: len(us) for name, us in ranks[0].items()}
+        calls = Counter(counted) - calls
+    shortest = {name: min(median(one[name]) for one in ranks if name in one) for name in calls}
+    return {name: (count / max(steps, 1), shortest[name]) for name, count in calls.items()}
 
 
-def kernels_beside(plain: dict[str, float], ours: dict[str, float]) -> list[str]:
+def kernels_beside(plain: Kernels, ours: Kernels) -> list[str]:
     """A table of the kernels of both engines, those first that differ most, and their sums."""
+
+    def total(kernels: Kernels, name: str) -> float:
+        calls, us = kernels.get(name, (0.0, 0.0))
+        return calls * us
+
     names = {*plain, *ours}
-    both = {name: (plain.get(name, 0.0), ours.get(name, 0.0)) for name in names}
-    most = sorted(both, key=lambda name: (-abs(both[name][0] - both[name][1]), name))[:KERNELS]
-    sums = sum(plain.values()), sum(ours.values())
-    shown = [*((name, *both[name]) for name in most), ("all kernels", *sums)]
-    head = f"{'vLLM us':>9} {'ours us':>9}  kernel, of one step"
-    return [head, *(f"{one:9.1f} {other:9.1f}  {name[:70]}" for name, one, other in shown)]
+    most = sorted(names, key=lambda name: (-abs(total(plain, name) - total(ours, name)), name))
+    lines = [f"{'vLLM: calls':>12} {'us':>8} {'ours: calls':>12} {'us':>8}  kernel, of one step"]
+    for name in most[:KERNELS]:
+        one, other = plain.get(name, (0.0, 0.0)), ours.get(name, (0.0, 0.0))
+        lines.append(f"{one[0]:12.1f} {one[1]:8.1f} {other[0]:12.1f} {other[1]:8.1f}  {name[:70]}")
+    sums = [sum(total(kernels, name) for name in kernels) for kernels in (plain, ours)]
+    return [*lines, f"{'sum':>12} {sums[0]:8.1f} {'':12} {sums[1]:8.1f}"]
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -172,16 +212,15 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             if time.monotonic() > until:
                 break
             for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
-                took = seconds(llm, prompts, 1)
-                if batch:
-                    took = (seconds(llm, prompts, 1 + STEPS) - took) / STEPS
+                took = step_seconds(llm, prompts) if batch else seconds(llm, prompts, 1)
                 times[place] += [took] if turn else []
         if min(map(len, times)):
             found["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
-    if options.profile:
-        prompts = [tokens[place : place + SHORT] for place in range(options.profile)]
-        found["kernels_us"] = [profiled(llm, prompts) for llm in (plain, ours)]
-        print("\n".join(kernels_beside(*found["kernels_us"])), flush=True)
+    for batch in options.profile:
+        prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
+        both = [profiled(llm, prompts, STEPS if batch else 0) for llm in (plain, ours)]
+        found.setdefault("kernels", {})[batch] = both
+        print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
     return found
 
 
@@ -218,7 +257,8 @@ def main() -> None:
     parser.add_argument("--backend", help="of attention, where vLLM shall not choose")
     parser.add_argument("--variable", choices=["1", "first"], default="1")
     parser.add_argument("--few", action="store_true", help="capture these batches only")
-    parser.add_argument("--profile", type=int, help="of a step of so many sequences")
+    batches = {"type": int, "nargs": "*", "default": []}
+    parser.add_argument("--profile", **batches, help="of so many sequences; 0: of the prompt")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)

@@ -52,23 +52,54 @@ def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.Mo
 
 
 def test_a_profile_shows_first_what_differs_most() -> None:
-    plain = {"gemm": 50.0, "all_reduce": 9.0}
-    *shown, last = vllm_llama.kernels_beside(plain, {"gemm": 51.0, "push": 4.0})[1:]
+    plain = {"gemm": (4.0, 12.5), "all_reduce": (2.0, 4.5)}
+    ours = {"gemm": (4.0, 12.75), "push": (2.0, 2.0)}
+    *shown, last = vllm_llama.kernels_beside(plain, ours)[1:]
     assert [line.split() for line in shown] == [
-        ["9.0", "0.0", "all_reduce"], ["0.0", "4.0", "push"], ["50.0", "51.0", "gemm"],
+        ["2.0", "4.5", "0.0", "0.0", "all_reduce"], ["0.0", "0.0", "2.0", "2.0", "push"],
+        ["4.0", "12.5", "4.0", "12.8", "gemm"],
     ]  # fmt: skip
-    assert last.split()[:2] == ["59.0", "55.0"]
+    assert last.split() == ["sum", "59.0", "55.0"]
 
 
 def test_kernels_of_a_step_leave_the_prompt_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of the first token are taken off, and the rest is shared by the other steps."""
+    """Kernels of the first token are taken off, and the rest is shared by the other steps. One of
+    two ranks waits in its collective."""
     asked: list[int] = []
 
     def worker(call: object) -> list[object]:
         steps = asked[-1] - 1 if asked else 0
-        done = {"prompt": 7.0, "step": 2.0 * steps}
-        return [None if call is vllm_llama.begin_profile else done]
+        ranks = [{"prompt": [7.0], "gemm": [9.0] + [2.0, 2.0] * steps, "sum": [us] * steps}
+                 for us in (30.0, 4.0)]  # fmt: skip
+        return [None if call is vllm_llama.begin_profile else one for one in ranks]
 
     monkeypatch.setattr(vllm_llama, "seconds", lambda llm, prompts, tokens: asked.append(tokens))
-    found = vllm_llama.profiled(SimpleNamespace(collective_rpc=worker), [[1]])
-    assert found == {"prompt": 0.0, "step": 2.0}
+    engine = SimpleNamespace(collective_rpc=worker)
+    assert vllm_llama.profiled(engine, [[1]], 16) == {"gemm": (2.0, 2.0), "sum": (1.0, 4.0)}
+    assert vllm_llama.profiled(engine, [[1]], 0)["prompt"] == (1.0, 7.0)
+
+
+def test_a_step_of_decoding_is_between_two_in_which_every_sequence_got_a_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Prompts are computed in two steps of 3 s and 1 s, and the sequence that began first ends
+    first."""
+    clock, steps = [0.0], [(3.0, 1), (1.0, 2), *[(0.5, 2)] * 10, (0.25, 1)]
+    added: list[str] = []
+
+    def step() -> list[None]:
+        took, tokens = steps.pop(0)
+        clock[0] += took
+        return [None] * tokens
+
+    monkeypatch.setattr(vllm_llama.time, "perf_counter", lambda: clock[0])
+    params = SimpleNamespace(RequestOutputKind=SimpleNamespace(DELTA=1))
+    vllm = SimpleNamespace(SamplingParams=lambda **named: named["max_tokens"])
+    monkeypatch.setitem(sys.modules, "vllm", vllm)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", params)
+    engine = SimpleNamespace(
+        step=step, has_unfinished_requests=lambda: bool(steps),
+        add_request=lambda name, prompt, tokens: added.append(f"{name} {tokens}"),
+    )  # fmt: skip
+    llm = SimpleNamespace(llm_engine=engine)
+    assert vllm_llama.step_seconds(llm, [[1], [2]]) == 0.5 and added == ["0 65", "1 65"]
