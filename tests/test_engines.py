@@ -20,7 +20,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tftune
 from tftune.engines import sglang, vllm
-from tftune.engines.engine_pass import engine_pass, within
+from tftune.engines.engine_pass import engine_pass, tell_sizes, within
+from tftune.graph_pass.decide import Judge
 from tftune.graph_pass.inductor import CompilePass
 from tftune.kernels.comm.workspace import Workspace
 
@@ -284,7 +285,8 @@ def test_a_range_is_asked_by_its_sizes(
     def asked(size: int) -> tuple[Any, ...]:
         return (tftune.AllReduce(size, 64, 2, "fp16"),)
 
-    ours = engine_pass(Anything, pass_, (1, 2, 4, 8, 16), asked, lambda: (1, 4))
+    tell_sizes(pass_, (1, 2, 4, 8, 16), 0)
+    ours = engine_pass(Anything, pass_, asked, lambda: (1, 4))
     found = [ours.is_applicable_for_shape(size) for size in (1, 3, 8, None)]
     assert found == [True, True, False, True] and within(pass_.sizes, (3, 9)) == (4, 8)
     key = ours.uuid()
@@ -309,4 +311,39 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     pass_ = CompilePass("0", workspace)
     vllm.add(manager, config, pass_, Anything, lambda: (1, 64))
     names = [type(one).__name__ for one in manager.passes]
-    assert names.index("EnginePass") == place and pass_.sizes == (1, 2, 64)
+    assert names.index("EnginePass") == place
+    assert pass_.sizes == (1, 2, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
+
+
+@pytest.mark.parametrize(
+    ("captured", "most", "sizes"),
+    [
+        ((512, 8, 1, 8), 3000, (1, 8, 512, 1024, 2048, 3000)),
+        ((1, 300), 4096, (1, 300, 512, 1024, 2048, 4096)),
+        ((1, 300), 300, (1, 300)),
+        ((1, 300), 0, (1, 300)),
+        ((), 5, (1, 2, 4, 5)),
+    ],
+)
+def test_what_an_engine_does_not_capture_is_asked_about_as_it_runs(
+    captured: tuple[int, ...], most: int, sizes: tuple[int, ...], workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A kernel that needs much of the host gains in a graph alone."""
+    asked = []
+
+    def select(shape: Any, mode: str) -> Any:
+        asked.append((shape.m, mode))
+        return told.fused(shape, told.FASTER if mode == "graph" else told.SLOWER)
+
+    monkeypatch.setattr(tftune, "select_kernel", select)
+    pass_ = CompilePass("0", workspace)
+    tell_sizes(pass_, captured, most)
+    assert pass_.sizes == sizes
+    last = max(captured, default=0)
+    for size in sizes:
+        assert pass_.may_replace(tftune.AllReduce(size, 64, 2, "fp16")), "it names a kernel"
+    judged = Judge(workspace, pass_.mode, sizes)._at
+    for size in sizes:
+        assert judged(tftune.AllReduce(size, 64, 2, "fp16"), 0.0).faster == (size <= last)
+    assert set(asked) == {(size, "graph" if size <= last else "eager") for size in sizes}

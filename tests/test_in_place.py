@@ -89,6 +89,23 @@ def test_where_bsp_is_faster_the_graph_stays_and_that_is_remembered() -> None:
         assert "measured here by tftune.warm_up: BSP takes" in table
 
 
+def captured_to_8(workspace: Workspace) -> Any:
+    """What a pass measures for an engine that captures up to 8 rows, and which mode each has."""
+    pass_ = begun(workspace, FAST)
+    pass_.captured_up_to(8)
+    graphs = [passed(pass_, plain(a=f"float16 [{rows}, 64]")) for rows in (4, 8)]
+    assert pass_.in_place is not None
+    shapes = [AllGatherGemm(m, 32, 64, 2, "fp16", "m", "nk") for m in (8, 16)]
+    answered = [pass_.in_place.is_answered(shape) for shape in shapes]
+    return graphs, answered, {(mode, s.m) for mode, s in pass_.in_place.view.answers}
+
+
+def test_each_size_is_measured_as_the_engine_runs_it() -> None:
+    for graphs, answered, measured in emulated.run(2, captured_to_8):
+        assert graphs == [{"all_gather_gemm": 1}] * 2 and answered == [True, True]
+        assert measured == {("graph", 8), ("eager", 16)}
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "truncated": lambda path: path.write_text(path.read_text()[:200]),
     "edited": lambda path: path.write_text(path.read_text().replace('"push"', '"pull"')),

@@ -249,6 +249,23 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     assert len(dropped) == 3 and all("plan dropped: kept=4, oldest=" in text for text in dropped)
 
 
+def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, original = [], tftune.select_kernel
+
+    def select(shape: Any, mode: str) -> Any:
+        asked.append((shape.m, mode))
+        return original(shape, mode)
+
+    monkeypatch.setattr(tftune, "select_kernel", select)
+    workspace = alone()
+    for m in (1, 2, 3):
+        gathered(m, workspace, mode="graph:2")
+    assert asked == [(1, "graph"), (2, "graph"), (3, "eager")]
+    for mode in ("graph:", "graph:-1", "eager:4", "graph:4:4"):
+        with pytest.raises(ValueError, match=f"mode='{mode}' is not one of graph, eager"):
+            gathered(1, workspace, mode=mode)
+
+
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: Any) -> None:
     (made, called), workspace, (q, k, lengths) = recorded, alone(), decoded()
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)

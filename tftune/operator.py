@@ -18,7 +18,7 @@ import torch
 
 import tftune
 from tftune import checks
-from tftune.db.trial import MODES
+from tftune.db.trial import mode_at
 from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core import engine_all_reduce
@@ -190,11 +190,10 @@ class Operator:
         """A plan of what is selected for the shape, and the size of its result; kept under `key`,
         whose last word is the mode. Its first word may be another one by then: where no artifact is
         loaded, selecting loads them."""
-        mode = key[-1]
         for name, word in zip(self._words, words, strict=True):
             check_word(name, word, self.kind.WORDS[name])
-        check_word("mode", mode, MODES)
         shape = self.host.shape_of(*operands, workspace, *words)
+        mode = mode_at(key[-1], shape)
         if self.check_first is not None:
             self.check_first(operands, shape)
         shape, selected = _served(shape, mode) if config is None else (shape, config)

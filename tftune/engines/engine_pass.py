@@ -55,16 +55,12 @@ def shapes_of(fields: Mapping[str, Any], ranks: int) -> Callable[[int], tuple[Sh
 def engine_pass(
     base: Any,
     pass_: CompilePass,
-    sizes: Iterable[int],
     shapes: Callable[[int], tuple[Shape, ...]],
     current: Callable[[], Range],
 ) -> Any:
-    """Our pass as an `InductorPass` of the engine, which is `base`.
-
-    `sizes`: the numbers of tokens that the engine captures, and the most that a step has. `shapes`:
-    what a model asks about at one of them. `current`: the range of tokens that is compiled now.
-    """
-    pass_.sizes = tuple(sorted(set(sizes)))
+    """Our pass, which knows the engine's sizes, as an `InductorPass` of the engine, which is
+    `base`. `shapes`: what a model asks about at a number of tokens. `current`: the range of tokens
+    that is compiled now."""
 
     class EnginePass(base):  # type: ignore[misc]
         """Runs `tftune.compile_pass` for the range that the engine compiles."""
@@ -93,6 +89,16 @@ def engine_pass(
             return may_gain(pass_, (1, 1 << 62) if shape is None else (shape, shape), shapes)
 
     return EnginePass()
+
+
+def tell_sizes(pass_: CompilePass, captured: Iterable[int], most: int) -> None:
+    """Which numbers of tokens an engine captures, and how many its largest step has. Those between
+    run eagerly, and are asked about at powers of two."""
+    sizes = set(captured)
+    last = max(sizes, default=0)
+    pass_.captured_up_to(last)
+    powers = (1 << power for power in range(last.bit_length(), most.bit_length()))
+    pass_.sizes = tuple(sorted({*sizes, *powers, *([most] if most > last else [])}))
 
 
 def within(sizes: Iterable[int], tokens: Range) -> tuple[int, ...]:

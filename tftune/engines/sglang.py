@@ -42,14 +42,15 @@ def register() -> None:
         return (1, 1 << 62) if shape is None else (shape, shape)
 
     def made(_: None, manager: Any) -> None:
-        from tftune.engines.engine_pass import engine_pass, pass_of
+        from tftune.engines.engine_pass import engine_pass, pass_of, tell_sizes
 
         group = _group()
         if group.world_size < 2:
             return
         pass_ = pass_of(group.unique_name, group.device_group, "SGLang")
         if pass_ is not None:
-            manager.add(engine_pass(InductorPass, pass_, _sizes(), lambda size: (), shape_now))
+            tell_sizes(pass_, _sizes(), 0)
+            manager.add(engine_pass(InductorPass, pass_, lambda size: (), shape_now))
 
     HookRegistry.register(TARGET, made, after)
 

@@ -73,7 +73,7 @@ def register() -> None:
         pass_ = _pass(parallel_state)
         if pass_ is None:
             return found
-        pass_.sizes = tuple(sorted(set(sizes_of(config))))
+        tell(pass_, config)
         return sha256(f"{found} {pass_.uuid()}".encode()).hexdigest()[: len(found)]
 
     def configured(_: None, manager: Any, config: Any) -> None:
@@ -178,18 +178,20 @@ def add(
 
     ranks = config.parallel_config.tensor_parallel_size
     shapes = shapes_of(_fields(config), ranks)
-    manager.add(engine_pass(base, pass_, sizes_of(config), shapes, range_now))
+    tell(pass_, config)
+    manager.add(engine_pass(base, pass_, shapes, range_now))
     if os.environ.get(VARIABLE) == FIRST:
         names = [type(one).__name__ for one in manager.passes]
         places = [place for place, name in enumerate(names) if name in FUSIONS]
         manager.passes.insert(min(places, default=len(names) - 1), manager.passes.pop())
 
 
-def sizes_of(config: Any) -> list[int]:
-    """The numbers of tokens that vLLM captures, and the most that a step has."""
-    most = config.scheduler_config.max_num_batched_tokens
+def tell(pass_: Any, config: Any) -> None:
+    """The pass learns the numbers of tokens that vLLM captures, and the most that a step has."""
+    from tftune.engines.engine_pass import tell_sizes
+
     captured = config.compilation_config.cudagraph_capture_sizes or []
-    return [*captured, *([most] if most else [])]
+    tell_sizes(pass_, captured, config.scheduler_config.max_num_batched_tokens or 0)
 
 
 def _fields(config: Any) -> dict[str, Any]:

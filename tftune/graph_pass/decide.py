@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import tftune
+from tftune.db.trial import mode_at
 from tftune.graph_pass.matching import Size
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chip import Chip
@@ -118,7 +119,7 @@ class Judge:
             return said(False, f"it needs {needed} bytes and the workspace has {held}: {advice}")
         if self.is_unsure(shape):
             return said(False, "it was not measured beside the engine's own all-reduce")
-        selection = tftune.select_kernel(shape, self.mode)
+        selection = tftune.select_kernel(shape, mode_at(self.mode, shape))
         if selection.config.variant == "bsp":
             return said(False, selection.reason)
         if selection.expected_us is None or selection.bsp_us is None:

@@ -23,6 +23,7 @@ from tftune.confirm.bench import Here
 from tftune.confirm.memory import View
 from tftune.confirm.request import bound
 from tftune.confirm.warm_up import open_memory, remember
+from tftune.db.trial import MODES, mode_at
 from tftune.graph_pass.decide import Judge, Judgement, Place
 from tftune.graph_pass.rendezvous import everyone_comes
 from tftune.kernels.comm.workspace import Workspace
@@ -60,12 +61,12 @@ class Asking(Judge):
 
 
 class InPlace:
-    """Measures for one group, in one mode. The lineage of its `view` is what compiled code depends
+    """Measures for one group. The lineage of its `view` is what compiled code depends
     on, of all that was or will be measured here."""
 
     def __init__(self, place: Place, selector: Selector, mode: str, most_bytes: int | None) -> None:
         """Collective over the group: what its first rank remembers becomes every rank's answers."""
-        self.place, self._mode = place, mode
+        self.place, self.mode = place, mode
         self.most_bytes = most_bytes or _share_of_memory(place.device)
         here = Here.of(place, selector)  # type: ignore[arg-type]
         self.view: View = open_memory(place, here)  # type: ignore[arg-type]
@@ -121,7 +122,10 @@ class InPlace:
                 workspace = make_workspace(self.place, needed)
                 remember(workspace, Here.of(workspace, bound()), {}, needed)
             if missing:
-                tftune.warm_up(missing, workspace, mode=self._mode, budget_s=BUDGET_S)
+                for mode in MODES:
+                    alike = [shape for shape in missing if mode_at(self.mode, shape) == mode]
+                    if alike:
+                        tftune.warm_up(alike, workspace, mode=mode, budget_s=BUDGET_S)
                 self.view = open_memory(workspace, Here.of(workspace, bound()))
         except (ValueError, RuntimeError) as error:  # said by every rank alike
             log_once(f"tftune.compile_pass measured nothing: {error}; BSP runs there")
@@ -130,15 +134,16 @@ class InPlace:
     def is_answered(self, shape: Shape) -> bool:
         """Whether nothing needs to be measured: it was, or an artifact of this machine did, which
         knows no engine's all-reduce."""
-        if (self._mode, shape) in self.view.answers:
+        mode = mode_at(self.mode, shape)
+        if (mode, shape) in self.view.answers:
             return True
-        known = tftune.select_kernel(shape, self._mode).source == "measured"
+        known = tftune.select_kernel(shape, mode).source == "measured"
         return known and not engine_all_reduce.competes(shape)
 
     def is_unsure(self, shape: Shape) -> bool:
         """Whether an engine's all-reduce is a form of BSP here, and nothing was measured beside
         it."""
-        known = (self._mode, shape) in self.view.answers
+        known = (mode_at(self.mode, shape), shape) in self.view.answers
         return not known and engine_all_reduce.competes(shape)
 
     def _fits(self, shape: Shape, workspace: Workspace | None) -> bool:
@@ -148,7 +153,7 @@ class InPlace:
         return payload_bytes(shape) <= max(held, self.most_bytes)
 
     def _all_ask(self, shapes: Sequence[Shape]) -> bool:
-        text = " ".join([self._mode, *map(str, shapes)])
+        text = " ".join([self.mode, *map(str, shapes)])
         name = f"{self.place.name}/{sha256(text.encode()).hexdigest()[:16]}"
         store = dist.distributed_c10d._get_default_store()
         return everyone_comes(store, name, self.place.world, DEADLINE_S)

@@ -15,7 +15,7 @@ from torch._inductor import custom_graph_pass
 from torch.fx import Graph, Node
 
 import tftune
-from tftune.db.trial import MODES
+from tftune.db.trial import mode_at
 from tftune.graph_pass.decide import Judge, Place
 from tftune.graph_pass.engine_collectives import functional
 from tftune.graph_pass.in_place import Asking, InPlace
@@ -23,7 +23,7 @@ from tftune.graph_pass.replace import Replacement
 from tftune.graph_pass.report import Decision, table
 from tftune.kernels.comm.workspace import Workspace, check_group
 from tftune.kernels.core.devices import Seen
-from tftune.kernels.core.shape import Shape, check_kind, check_word
+from tftune.kernels.core.shape import Shape, check_kind
 from tftune.models.compatibility import log_once
 
 _Base: Any = getattr(
@@ -56,7 +56,7 @@ class CompilePass(_Base):  # type: ignore[misc]
         in_place: InPlace | None = None,
     ) -> None:
         """`in_place`: what measures shapes without an answer; None: nothing is measured."""
-        check_word("mode", mode, MODES)
+        mode_at(mode)
         self.group_name, self.workspace, self.mode = group_name, workspace, mode
         self.training, self.why_idle, self.in_place = training, why_idle, in_place
         self.report: tuple[Decision, ...] = ()
@@ -95,7 +95,13 @@ class CompilePass(_Base):  # type: ignore[misc]
         """Whether the answer for a shape is a kernel, or is to be measured when a graph asks."""
         if self.in_place is not None and not self.in_place.is_answered(shape):
             return True
-        return tftune.select_kernel(shape, self.mode).config.variant != "bsp"
+        return tftune.select_kernel(shape, mode_at(self.mode, shape)).config.variant != "bsp"
+
+    def captured_up_to(self, rows: int) -> None:
+        """A serving engine says which steps it captures: those of so many rows, and smaller."""
+        self.mode = f"graph:{rows}"
+        if self.in_place is not None:
+            self.in_place.mode = self.mode
 
     def _world(self) -> int:
         place = self.workspace or (self.in_place and self.in_place.place)
@@ -190,8 +196,9 @@ def compile_pass(
     `max_bytes`: the largest payload of one call, such as [M, K] of a gathered A; None: what graphs
     need, up to 1/64 of a GPU's memory. `training`: False for inference, True for training; None: as
     torch tells, and where it does not (before 2.13) no graph is taken for one of inference. False
-    leaves graphs of training alone. `mode`: "graph" where the layer is captured, else "eager".
-    `workspace`: one that exists, instead of a new one.
+    leaves graphs of training alone. `mode`: "graph" where the layer is captured, else "eager";
+    "graph:512" where it is captured up to M = 512 alone. `workspace`: one that exists, instead of a
+    new one.
 
     Without a GPU the pass changes nothing, and says so. Raises ValueError where torch.distributed
     is not initialised, for an unknown mode, and for a workspace of other ranks.
@@ -203,7 +210,7 @@ def compile_pass(
         layer = torch.compile(layer, options={"post_grad_custom_post_pass": pass_})
         assert pass_.report == ()  # until the first call compiles
     """
-    check_word("mode", mode, MODES)
+    mode_at(mode)
     if not dist.is_initialized():
         raise ValueError("tftune.compile_pass needs ranks; call dist.init_process_group first")
     check_group(group)
