@@ -7,11 +7,12 @@ Attention has no backward, and refuses an operand that needs a gradient. Where n
 a sequence, the result is empty and nothing runs.
 
 Every operation takes its operands as its host does, and runs the config that `select_kernel` names.
-`mode` is how the layer will run, `graph` (captured, the default) or `eager`: it is not read off the
-stream, since the call that warms up before a capture must prepare what the capture runs. The first
-call of a shape compiles and allocates. All shapes share the workspace's buffers, which take a few
-times the memory of the largest one. A captured graph is valid as long as the workspace lives. Under
-torch.compile, and where a gradient is needed, the result is copied to `out`, where there is one.
+`mode` is how the layer will run, `graph` (captured, the default), `eager`, or `graph:512` (captured
+up to M = 512). It is not read off the stream, since the call that warms up before a capture must
+prepare what the capture runs. The first call of a shape compiles and allocates. All shapes share
+the workspace's buffers, which take a few times the memory of the largest one. A captured graph is
+valid as long as the workspace lives. Under torch.compile, and where a gradient is needed, the
+result is copied to `out`, where there is one.
 
 Call `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Every rank
 gives the same sizes: with TFTUNE_CHECK=1 each call compares them, at the cost of a synchronisation,
