@@ -31,9 +31,9 @@ MODES = ("graph", "eager")
 
 
 def mode_at(mode: str, shape: Shape | None = None) -> str:
-    """The mode of a call: of "graph:512" it is "graph" up to M = 512 and "eager" beyond, as a
-    serving engine runs that captures its small steps; of MODES it is the word itself. Raises
-    ValueError for any other.
+    """The mode of a call: of "graph:512" it is "graph" up to 512 tokens (M, or those of all
+    sequences) and "eager" beyond, as a serving engine runs that captures its small steps; of MODES
+    it is the word itself. Raises ValueError for any other.
 
     >>> from tftune.kernels.all_reduce import AllReduce
     >>> mode_at("graph:512", AllReduce(512, 64, 2)), mode_at("graph:512", AllReduce(513, 64, 2))
@@ -41,8 +41,9 @@ def mode_at(mode: str, shape: Shape | None = None) -> str:
     """
     name, _, most = str(mode).partition(":")
     if name == "graph" and most.isdecimal():
-        return "graph" if getattr(shape, "m", 0) <= int(most) else "eager"
-    check_word("mode", mode, MODES)
+        sequences = getattr(shape, "batch", 0) * getattr(shape, "seq_len", 1)
+        return "graph" if getattr(shape, "m", sequences) <= int(most) else "eager"
+    check_word("mode", mode, (*MODES, "graph:512"))
     return mode
 
 

@@ -78,17 +78,19 @@ def counted(path: Path) -> dict[tuple[int, str], tuple[int, int, int]]:
 
 def test_calls_are_counted_by_shape_and_mode(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "shapes.json"
-    call(4), call(8)  # plans that were made before count, too
+    call(4), call(8), call(16, "graph:12")  # plans that were made before count, too
     with public.capture(path):
         for m, mode, times in ((4, "graph", 3), (4, "eager", 2), (12, "graph", 1)):
             for _ in range(times):
                 call(m, mode)
+        call(16, "graph:12"), call(16, "graph:16")
     call(4), call(12)
     assert counted(path) == {
         (4, "graph"): (3, 0, 0), (4, "eager"): (2, 0, 1), (12, "graph"): (1, 0, 1),
+        (16, "eager"): (1, 0, 0), (16, "graph"): (1, 0, 1),
     }  # fmt: skip
     plans = [plan for plan, _ in call.workspace.calls.values()]  # type: ignore[attr-defined]
-    assert len(plans) == 4 and not any(hasattr(plan, "uncounted") for plan in plans)
+    assert len(plans) == 6 and not any(hasattr(plan, "uncounted") for plan in plans)
 
 
 def test_a_replay_runs_what_its_capture_called(call: Call, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_what_an_artifact_measured_is_measured_again_beside_it(
     known = Selection(Config("one_shot"), "measured", "an artifact of this machine")
     monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: known)
     here = InPlace.__new__(InPlace)
-    here._mode, here.view = "graph", View(Path("rows.jsonl"), "")
+    here.mode, here.view = "graph", View(Path("rows.jsonl"), "")
     others = AllReduce(8, 64, 4), AllReduce(64, 64, 2), AllGatherGemm(8, 64, 64, 2)
     assert all(map(here.is_answered, (*SHAPES, *others)))
     offered(HERE)

@@ -312,14 +312,14 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     vllm.add(manager, config, pass_, Anything, lambda: (1, 64))
     names = [type(one).__name__ for one in manager.passes]
     assert names.index("EnginePass") == place
-    assert pass_.sizes == (1, 2, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
+    assert pass_.sizes == (1, 2, 3, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
 
 
 @pytest.mark.parametrize(
     ("captured", "most", "sizes"),
     [
-        ((512, 8, 1, 8), 3000, (1, 8, 512, 1024, 2048, 3000)),
-        ((1, 300), 4096, (1, 300, 512, 1024, 2048, 4096)),
+        ((512, 8, 1, 8), 3000, (1, 8, 512, 513, 1024, 2048, 3000)),
+        ((1, 300), 4096, (1, 300, 301, 512, 1024, 2048, 4096)),
         ((1, 300), 300, (1, 300)),
         ((1, 300), 0, (1, 300)),
         ((), 5, (1, 2, 4, 5)),

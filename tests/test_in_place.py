@@ -106,6 +106,35 @@ def test_each_size_is_measured_as_the_engine_runs_it() -> None:
         assert measured == {("graph", 8), ("eager", 16)}
 
 
+def eager_fails(workspace: Workspace) -> Any:
+    """The second measurement of one graph fails on every rank."""
+    original = tftune.warm_up
+
+    def failing(*given: Any, mode: str, **named: Any) -> Any:
+        if mode == "eager":
+            raise ValueError("no room")
+        return original(*given, mode=mode, **named)
+
+    tftune.warm_up = failing
+    try:
+        pass_ = begun(workspace, FAST)
+        pass_.captured_up_to(8)
+        place = pass_.in_place
+        assert place is not None
+        place.prepare([AllGatherGemm(m, 32, 64, 2, "fp16", "m", "nk") for m in (8, 16)], workspace)
+        key = pass_.uuid()
+        tftune.use(Selector())
+        again = tftune.compile_pass(workspace=workspace, training=False)
+        again.captured_up_to(8)
+        return {(mode, s.m) for mode, s in place.view.answers}, again.uuid() == key
+    finally:
+        tftune.warm_up = original
+
+
+def test_what_was_measured_before_a_failure_is_known_and_remembered() -> None:
+    assert emulated.run(2, eager_fails) == [({("graph", 8)}, True)] * 2
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "truncated": lambda path: path.write_text(path.read_text()[:200]),
     "edited": lambda path: path.write_text(path.read_text().replace('"push"', '"pull"')),

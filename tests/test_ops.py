@@ -12,7 +12,7 @@ from synthetic import content
 import tftune
 from tftune import ops
 from tftune.db.target import build
-from tftune.db.trial import MODES
+from tftune.db.trial import MODES, mode_at
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce import reference as sums
@@ -261,6 +261,8 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
     for m in (1, 2, 3):
         gathered(m, workspace, mode="graph:2")
     assert asked == [(1, "graph"), (2, "graph"), (3, "eager")]
+    decode = tftune.FlashDecode(4, 8, 2, 64, 128, 2)
+    assert [mode_at(f"graph:{most}", decode) for most in (3, 4)] == ["eager", "graph"]
     for mode in ("graph:", "graph:-1", "eager:4", "graph:4:4"):
         with pytest.raises(ValueError, match=f"mode='{mode}' is not one of graph, eager"):
             gathered(1, workspace, mode=mode)

@@ -8,11 +8,11 @@ a sequence, the result is empty and nothing runs.
 
 Every operation takes its operands as its host does, and runs the config that `select_kernel` names.
 `mode` is how the layer will run, `graph` (captured, the default), `eager`, or `graph:512` (captured
-up to M = 512). It is not read off the stream, since the call that warms up before a capture must
-prepare what the capture runs. The first call of a shape compiles and allocates. All shapes share
-the workspace's buffers, which take a few times the memory of the largest one. A captured graph is
-valid as long as the workspace lives. Under torch.compile, and where a gradient is needed, the
-result is copied to `out`, where there is one.
+up to so many tokens). It is not read off the stream, since the call that warms up before a capture
+must prepare what the capture runs. The first call of a shape compiles and allocates. All shapes
+share the workspace's buffers, which take a few times the memory of the largest one. A captured
+graph is valid as long as the workspace lives. Under torch.compile, and where a gradient is needed,
+the result is copied to `out`, where there is one.
 
 Call `tftune.bind(group)` once before, so that all ranks have agreed on what they select. Every rank
 gives the same sizes: with TFTUNE_CHECK=1 each call compares them, at the cost of a synchronisation,
@@ -28,6 +28,7 @@ import torch
 
 import tftune
 from tftune import casts, gradients, operators
+from tftune.db.trial import mode_at
 from tftune.gathered import all_gather_gemm_with_gathered as all_gather_gemm_with_gathered
 from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_reduce.host import checked_eps
@@ -118,7 +119,7 @@ def flash_decode(
         if torch.compiler.is_compiling():
             raise ValueError("facts choose among plans, and a compiled graph has one; leave it out")
         shape = operators.FLASH_DECODE.host.shape_of(*operands, workspace, output)
-        config = tftune.select_kernel(shape, mode, facts).config
+        config = tftune.select_kernel(shape, mode_at(mode, shape), facts).config
     return operators.FLASH_DECODE.call(operands, workspace, (output,), mode, out, config=config)
 
 

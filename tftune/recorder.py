@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 import tftune
 from tftune.db.captured import FORM, Count, merged
 from tftune.db.files import replace_file
-from tftune.db.trial import MODES
+from tftune.db.trial import MODES, mode_at
 from tftune.kernels.core.shape import Shape
 
 EVERY_S = 60.0
@@ -127,7 +127,7 @@ class Recorder:
         for workspace in Workspace.living():
             for key, shape in workspace.shapes.items():
                 plan, size = workspace.calls[key]
-                workspace.calls[key] = self.counted(plan, shape, key[-1]), size
+                workspace.calls[key] = self.counted(plan, shape, mode_at(key[-1], shape)), size
         tftune._capture = self
         self._writer.start()
         atexit.register(self.stop)

@@ -40,5 +40,5 @@ def test_vllm_asks_ranges_and_keys() -> None:
         assert found.pop("ranges") == {
             (1, 8): True, (9, 9): True, (10, 15): False, (9, 2048): True, (3000, 4000): False,
         }  # fmt: skip
-        assert found.pop("sizes") == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+        assert found.pop("sizes") == (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048)
         assert all(found.values()), found

@@ -93,12 +93,12 @@ def engine_pass(
 
 def tell_sizes(pass_: CompilePass, captured: Iterable[int], most: int) -> None:
     """Which numbers of tokens an engine captures, and how many its largest step has. Those between
-    run eagerly, and are asked about at powers of two."""
+    run eagerly, and are asked about at the least of them, the largest, and powers of two."""
     sizes = set(captured)
     last = max(sizes, default=0)
     pass_.captured_up_to(last)
     powers = (1 << power for power in range(last.bit_length(), most.bit_length()))
-    pass_.sizes = tuple(sorted({*sizes, *powers, *([most] if most > last else [])}))
+    pass_.sizes = tuple(sorted({*sizes, *powers, *([last + 1, most] if most > last else [])}))
 
 
 def within(sizes: Iterable[int], tokens: Range) -> tuple[int, ...]:

@@ -121,12 +121,10 @@ class InPlace:
             if workspace is None or needed > workspace.generation_bytes:
                 workspace = make_workspace(self.place, needed)
                 remember(workspace, Here.of(workspace, bound()), {}, needed)
-            if missing:
-                for mode in MODES:
-                    alike = [shape for shape in missing if mode_at(self.mode, shape) == mode]
-                    if alike:
-                        tftune.warm_up(alike, workspace, mode=mode, budget_s=BUDGET_S)
-                self.view = open_memory(workspace, Here.of(workspace, bound()))
+            for mode in MODES:
+                if alike := [shape for shape in missing if mode_at(self.mode, shape) == mode]:
+                    tftune.warm_up(alike, workspace, mode=mode, budget_s=BUDGET_S)
+                    self.view = open_memory(workspace, Here.of(workspace, bound()))
         except (ValueError, RuntimeError) as error:  # said by every rank alike
             log_once(f"tftune.compile_pass measured nothing: {error}; BSP runs there")
         return workspace
