@@ -14,6 +14,7 @@ pytest.importorskip("triton")
 
 from tftune.kernels.comm import copy_engine
 from tftune.kernels.comm.copy_engine import Exchange, HostRuntime, Piece, SideStreams
+from tftune.kernels.comm.workspace import Workspace
 
 Log = list[tuple[str, str]]
 SHARD = 1 << 20
@@ -52,6 +53,24 @@ def exchange(log: Log, streams: int) -> Exchange:
     made._runtime = SimpleNamespace(copy=copy)
     found: Exchange = made
     return found
+
+
+def test_a_plan_of_another_size_reads_nothing_of_the_gpu() -> None:
+    """A read of its memory would wait for all that is queued there."""
+    reads = []
+
+    class Bases:
+        def tolist(self) -> list[int]:
+            reads.append(self)
+            return [1 << 20, 1 << 21]
+
+    where = torch.device("cpu")
+    workspace = Workspace(
+        0, 2, "interpreter", 4, where, None, 0, 0, Bases(), Bases(), 1 << 20, None
+    )
+    made = [Exchange(workspace, (0, 64), [Piece(0, 0, 64 * rows)], 1) for rows in (1, 2, 3)]
+    (_, target, flag_at), *_ = made[-1]._items[1]
+    assert target == (1 << 21) + 64 and flag_at > 1 << 21 and len(reads) == 2
 
 
 @pytest.mark.parametrize("streams", [1, 2])

@@ -228,7 +228,7 @@ class Exchange:
         types |= {"parity": "i32", "rank": "i32"}
         self._start = launcher(workspace, start, types)
         rank, world = workspace.rank, workspace.world
-        controls, payloads = workspace.control_bases.tolist(), workspace.payload_bases.tolist()
+        controls, payloads = workspace.bases
 
         def item(slot: int, peer: int, parity: int) -> tuple[Piece, int, int]:
             place = (rank * FLAGS_PER_SOURCE.value + slot) * 4

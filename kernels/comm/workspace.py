@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from math import prod
 from pathlib import Path
@@ -132,6 +133,12 @@ class Workspace:
                 f"{shape} is of world={shape.world} and the workspace has {self.world} ranks; give "
                 f"the shape world={self.world}, or a workspace of a group of {shape.world}"
             )
+
+    @cached_property
+    def bases(self) -> tuple[list[int], list[int]]:
+        """Where the control block and the payload of each rank lie, on the host. Read once: a read
+        of a GPU's memory waits for all that is queued there, and every M of a server has a plan."""
+        return self.control_bases.tolist(), self.payload_bases.tolist()
 
     def empty(self, size: Sequence[int], dtype: Any) -> Any:
         """An uninitialised tensor in the symmetric heap, for an operand that peers read in place:
