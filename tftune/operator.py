@@ -192,6 +192,7 @@ class Operator:
         loaded, selecting loads them."""
         for name, word in zip(self._words, words, strict=True):
             check_word(name, word, self.kind.WORDS[name])
+        mode_at(key[-1])  # a word that is none is refused before sizes are compared
         shape = self.host.shape_of(*operands, workspace, *words)
         mode = mode_at(key[-1], shape)
         if self.check_first is not None:
