@@ -24,29 +24,10 @@ from tftune.db.row_checks import (
     times_of,
 )
 from tftune.kernels.core.chip import Chip
-from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 MODES = ("graph", "eager")
-
-
-def mode_at(mode: str, shape: Shape | None = None) -> str:
-    """The mode of a call: of "graph:512" it is "graph" up to 512 tokens (M, or those of all
-    sequences) and "eager" beyond, as a serving engine runs that captures its small steps; of MODES
-    it is the word itself. Raises ValueError for any other.
-
-    >>> from tftune.kernels.all_reduce import AllReduce
-    >>> mode_at("graph:512", AllReduce(512, 64, 2)), mode_at("graph:512", AllReduce(513, 64, 2))
-    ('graph', 'eager')
-    """
-    name, _, most = str(mode).partition(":")
-    if name == "graph" and most.isdecimal():
-        sequences = getattr(shape, "batch", 0) * getattr(shape, "seq_len", 1)
-        return "graph" if getattr(shape, "m", sequences) <= int(most) else "eager"
-    check_word("mode", mode, (*MODES, "graph:512"))
-    return mode
-
-
 BENCHES = ("node", "model", "replay", "drill")
 """Where a row comes from. `drill`: the node with faults injected on purpose, whose rows are never
 taken for clean ones."""

@@ -12,7 +12,7 @@ from synthetic import content
 import tftune
 from tftune import ops
 from tftune.db.target import build
-from tftune.db.trial import MODES, mode_at
+from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce import reference as sums
@@ -26,6 +26,7 @@ from tftune.kernels.runtime import plan
 from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
+from tftune.operator import mode_at
 from tftune.tuner.bench.check import relative_error
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)

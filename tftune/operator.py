@@ -18,7 +18,7 @@ import torch
 
 import tftune
 from tftune import checks
-from tftune.db.trial import mode_at
+from tftune.db.trial import MODES
 from tftune.kernels.all_reduce import EPSILON
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core import engine_all_reduce
@@ -48,6 +48,23 @@ workspace is its handle."""
 EAGER = "out", "facts", "keep_gathered"
 """Arguments that the operator of a graph does not have."""
 _autocasts, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
+
+
+def mode_at(mode: str, shape: Shape | None = None) -> str:
+    """The mode of a call: of "graph:512" it is "graph" up to 512 tokens (M, or those of all
+    sequences) and "eager" beyond, as a serving engine runs that captures its small steps; of MODES
+    it is the word itself. Raises ValueError for any other.
+
+    >>> from tftune.kernels.all_reduce import AllReduce
+    >>> mode_at("graph:512", AllReduce(512, 64, 2)), mode_at("graph:512", AllReduce(513, 64, 2))
+    ('graph', 'eager')
+    """
+    name, _, most = str(mode).partition(":")
+    if name == "graph" and most.isdecimal():
+        sequences = getattr(shape, "batch", 0) * getattr(shape, "seq_len", 1)
+        return "graph" if getattr(shape, "m", sequences) <= int(most) else "eager"
+    check_word("mode", mode, (*MODES, "graph:512"))
+    return mode
 
 
 def explained(call: Callable[P, R]) -> Callable[P, R]:

@@ -28,13 +28,12 @@ import torch
 
 import tftune
 from tftune import casts, gradients, operators
-from tftune.db.trial import mode_at
 from tftune.gathered import all_gather_gemm_with_gathered as all_gather_gemm_with_gathered
 from tftune.gathered import traced_all_gather_gemm_with_gathered
 from tftune.kernels.all_reduce.host import checked_eps
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.flash_decode.lengths import Facts
-from tftune.operator import differentiated
+from tftune.operator import differentiated, mode_at
 
 
 @operators.ALL_GATHER_GEMM.declared

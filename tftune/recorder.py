@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 import tftune
 from tftune.db.captured import FORM, Count, merged
 from tftune.db.files import replace_file
-from tftune.db.trial import MODES, mode_at
+from tftune.db.trial import MODES
 from tftune.kernels.core.shape import Shape
 
 EVERY_S = 60.0
@@ -125,6 +125,8 @@ class Recorder:
         from tftune.kernels.comm.workspace import Workspace
 
         for workspace in Workspace.living():
+            from tftune.operator import mode_at  # torch is there where a workspace is
+
             for key, shape in workspace.shapes.items():
                 plan, size = workspace.calls[key]
                 workspace.calls[key] = self.counted(plan, shape, mode_at(key[-1], shape)), size

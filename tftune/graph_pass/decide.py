@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 import tftune
-from tftune.db.trial import mode_at
 from tftune.graph_pass.matching import Size
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chip import Chip
 from tftune.kernels.core.registry import payload_bytes
 from tftune.kernels.core.shape import Shape
+from tftune.operator import mode_at
 
 LARGEST_M = 1 << 15
 """The largest value of a symbolic M that the graph bounds no further."""

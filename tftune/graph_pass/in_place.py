@@ -23,7 +23,7 @@ from tftune.confirm.bench import Here
 from tftune.confirm.memory import View
 from tftune.confirm.request import bound
 from tftune.confirm.warm_up import open_memory, remember
-from tftune.db.trial import MODES, mode_at
+from tftune.db.trial import MODES
 from tftune.graph_pass.decide import Judge, Judgement, Place
 from tftune.graph_pass.rendezvous import everyone_comes
 from tftune.kernels.comm.workspace import Workspace
@@ -33,6 +33,7 @@ from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.shape import Shape
 from tftune.models.compatibility import log_once
 from tftune.models.selector import Selector
+from tftune.operator import mode_at
 from tftune.tuner.bench.compile_ahead import COMPILERS, processes
 from tftune.tuner.bench.ranks import Ranks
 

@@ -15,7 +15,6 @@ from torch._inductor import custom_graph_pass
 from torch.fx import Graph, Node
 
 import tftune
-from tftune.db.trial import mode_at
 from tftune.graph_pass.decide import Judge, Place
 from tftune.graph_pass.engine_collectives import functional
 from tftune.graph_pass.in_place import Asking, InPlace
@@ -25,6 +24,7 @@ from tftune.kernels.comm.workspace import Workspace, check_group
 from tftune.kernels.core.devices import Seen
 from tftune.kernels.core.shape import Shape, check_kind
 from tftune.models.compatibility import log_once
+from tftune.operator import mode_at
 
 _Base: Any = getattr(
     custom_graph_pass, "CustomInferenceAwareGraphPass", custom_graph_pass.CustomGraphPass
