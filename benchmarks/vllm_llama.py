@@ -2,18 +2,16 @@
 
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
-           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--ranges 32 256]
-           [--profile 256 0] [--json FILE]
+           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256 0] [--json FILE]
 
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
-sizes that it captures by default, or with --few of these batches. --ranges: a graph of its own for
-each range of tokens, in which the pass takes what gains most there. A decode step is one that
-decodes all sequences of a batch, a mean of some 64; a prompt is the time to its first token.
-Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
-difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
-between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
-many sequences, or with 0 of a prompt, in both engines, by torch's profiler.
+sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
+all sequences of a batch, a mean of some 64; a prompt is the time to its first token. Times are
+medians over rounds, with all that vLLM does on the host. `apart` is the largest difference between
+the two engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of
+the engine without the plug-in. --profile: the kernels of a step that decodes so many sequences, or
+with 0 of a prompt, in both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -67,11 +65,7 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
         os.environ.setdefault("VLLM_USE_FLASHINFER_SAMPLER", "0")
     os.environ["VLLM_CACHE_ROOT"] = str(folder / f"cache-{variable}")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / f"inductor-{variable}")
-    compiled: dict[str, Any] = {}
-    if options.few:
-        compiled["cudagraph_capture_sizes"] = sorted(options.batches)
-    if options.ranges:
-        compiled["compile_ranges_endpoints"] = options.ranges
+    compiled = {"cudagraph_capture_sizes": sorted(options.batches)} if options.few else {}
     began = time.monotonic()
     made = LLM(
         model=str(folder), load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16",
@@ -263,7 +257,6 @@ def main() -> None:
     parser.add_argument("--backend", help="of attention, where vLLM shall not choose")
     parser.add_argument("--variable", choices=["1", "first"], default="1")
     parser.add_argument("--few", action="store_true", help="capture these batches only")
-    parser.add_argument("--ranges", type=int, nargs="+", help="last ones of ranges compiled apart")
     batches = {"type": int, "nargs": "*", "default": []}
     parser.add_argument("--profile", **batches, help="of so many sequences; 0: of the prompt")
     parser.add_argument("--json", type=Path)

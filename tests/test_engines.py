@@ -52,6 +52,9 @@ class Anything:
     def compute_hash(self) -> str:
         return "0123456789"
 
+    def _set_compile_ranges(self) -> None:
+        """As vLLM's configuration."""
+
     def add(self, one: Any) -> None:
         """As both managers."""
 
@@ -103,7 +106,7 @@ def hooked(fakes: Modules) -> int:
     return wrapped + len(registry.targets)
 
 
-@pytest.mark.parametrize(("name", "count"), [("vllm", 3), ("sglang", 1)])
+@pytest.mark.parametrize(("name", "count"), [("vllm", 4), ("sglang", 1)])
 @pytest.mark.parametrize("value", [None, "", "0", "1"])
 def test_a_plug_in_is_off_by_default_and_hooks_what_it_names(
     name: str, count: int, value: str | None, fakes: Modules, monkeypatch: pytest.MonkeyPatch
@@ -313,6 +316,29 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     names = [type(one).__name__ for one in manager.passes]
     assert names.index("EnginePass") == place
     assert pass_.sizes == (1, 2, 3, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "ends", "captured", "found"),
+    [
+        (2, [2048], [1, 2, 512], [32, 256, 512, 2048]),
+        (2, [2048], [1, 256], [32, 256, 2048]),
+        (8, [100, 2048], [], [32, 100, 256, 2048]),
+        (8, [64], None, [32, 64]),
+        (2, [], [512], []),
+        (1, [2048], [512], [2048]),
+    ],
+)
+def test_ranges_of_tokens_get_graphs_of_their_own(
+    ranks: int, ends: list[int], captured: list[int] | None, found: list[int]
+) -> None:
+    """Beside those that vLLM's user gave, below the most that a step has, where ranks share."""
+    compiled = SimpleNamespace(compile_ranges_endpoints=ends, cudagraph_capture_sizes=captured)
+    sharing = SimpleNamespace(tensor_parallel_size=ranks)
+    config = SimpleNamespace(compilation_config=compiled, parallel_config=sharing)
+    for _ in range(2):
+        vllm.split(config)
+        assert compiled.compile_ranges_endpoints == found
 
 
 @pytest.mark.parametrize(

@@ -41,4 +41,9 @@ def test_vllm_asks_ranges_and_keys() -> None:
             (1, 8): True, (9, 9): True, (10, 15): False, (9, 2048): True, (3000, 4000): False,
         }  # fmt: skip
         assert found.pop("sizes") == (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048)
+        assert found.pop("apart") == [
+            [(1, 32), (33, 256), (257, 512), (513, 2048)],
+            [(1, 4), (5, 32), (33, 100), (101, 256), (257, 2048)],
+            [(1, 32), (33, 256), (257, 2048)],
+        ]
         assert all(found.values()), found

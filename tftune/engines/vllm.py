@@ -1,8 +1,9 @@
 """The plug-in for vLLM, as entry point `vllm.general_plugins`. It is on where TFTUNE_VLLM=1.
 
-Three functions of vLLM are wrapped. Behind `initialize_model_parallel`, where all ranks are in step
-and no memory was measured yet, the pass of the tensor-parallel group is made. `compute_hash` of the
-configuration gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass. Behind
+Four functions of vLLM are wrapped. Behind `_set_compile_ranges` of the configuration, ranges of
+tokens are added that get a graph of their own. Behind `initialize_model_parallel`, where all ranks
+are in step and no memory was measured yet, the pass of the tensor-parallel group is made.
+`compute_hash` gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass. Behind
 `PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
 all-reduce and norm has taken its nodes by then, and is not among what our kernels were measured
 against. TFTUNE_VLLM=first puts it before that fusion. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own
@@ -22,6 +23,9 @@ VARIABLE = "TFTUNE_VLLM"
 FIRST = "first"
 FUSIONS = ("AllReduceFusionPass", "RocmAiterAllReduceFusionPass")
 """vLLM's own passes that take all-reduces."""
+RANGES = 32, 256
+"""Largest numbers of tokens of graphs of their own, beside the largest that is captured. On 2x H200
+a GEMM with its all-reduce gains in the first graph, an all-reduce with its norm in the second."""
 OWN_ALL_REDUCE = "TFTUNE_VLLM_ALL_REDUCE"
 NEEDED = (
     "_IS_CAPTURING", "all_reduce", "close", "fully_connected", "group", "max_size",
@@ -48,6 +52,7 @@ def register() -> None:
 
         needed = (
             (PostGradPassManager, "configure"), (VllmConfig, "compute_hash"),
+            (VllmConfig, "_set_compile_ranges"),
             (parallel_state, "initialize_model_parallel"), (parallel_state, "get_tp_group"),
             (InductorPass, "is_applicable_for_range"),
         )  # fmt: skip
@@ -60,6 +65,9 @@ def register() -> None:
     def range_now() -> tuple[int, int]:
         compiled = get_pass_context().compile_range
         return compiled.start, compiled.end
+
+    def ranged(_: None, config: Any) -> None:
+        split(config)
 
     def begun(_: None, *given: Any, **named: Any) -> None:
         from tftune.engines.engine_pass import pass_of
@@ -81,6 +89,7 @@ def register() -> None:
         if pass_ is not None:
             add(manager, config, pass_, InductorPass, range_now)
 
+    _behind(VllmConfig, "_set_compile_ranges", ranged)
     _behind(parallel_state, "initialize_model_parallel", begun)
     _behind(VllmConfig, "compute_hash", hashed)
     _behind(PostGradPassManager, "configure", configured)
@@ -184,6 +193,15 @@ def add(
         names = [type(one).__name__ for one in manager.passes]
         places = [place for place, name in enumerate(names) if name in FUSIONS]
         manager.passes.insert(min(places, default=len(names) - 1), manager.passes.pop())
+
+
+def split(config: Any) -> None:
+    """Ends of ranges, beside those that vLLM has or its user gave, where ranks share a model."""
+    compiled = config.compilation_config
+    if config.parallel_config.tensor_parallel_size > 1 and compiled.compile_ranges_endpoints:
+        ends = set(compiled.compile_ranges_endpoints)
+        ours = {*RANGES, max(compiled.cudagraph_capture_sizes or [1])}
+        compiled.compile_ranges_endpoints = sorted(ends | {n for n in ours if 1 < n < max(ends)})
 
 
 def tell(pass_: Any, config: Any) -> None:
