@@ -7,6 +7,7 @@ and the key under which a plan is kept; the operation's host checks operands and
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -261,6 +262,17 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
     return fallback(shape)
 
 
+class _Beside(threading.local):
+    """For each thread that calls, one that makes its plans. It is kept: to start one takes longer
+    than to hand it a plan."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+
+
+_BESIDE = _Beside()
+
+
 def _apart(make: Callable[[], Any], device: torch.device) -> Any:
     """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
     stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
@@ -275,5 +287,4 @@ def _apart(make: Callable[[], Any], device: torch.device) -> Any:
         with torch.cuda.stream(stream):
             return make()
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(run).result()
+    return _BESIDE.pool.submit(run).result()
