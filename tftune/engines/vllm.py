@@ -3,8 +3,8 @@
 Four functions of vLLM are wrapped. Behind `_set_compile_ranges` of the configuration, ranges of
 tokens are added that get a graph of their own. Behind `initialize_model_parallel`, where all ranks
 are in step and no memory was measured yet, the pass of the tensor-parallel group is made.
-`compute_hash` gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass. Behind
-`PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
+`compute_hash` gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass.
+Behind `PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
 all-reduce and norm has taken its nodes by then, and is not among what our kernels were measured
 against. TFTUNE_VLLM=first puts it before that fusion. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own
 all-reduce compete as a form of BSP.
