@@ -14,7 +14,7 @@ from tftune.db.committed import files_of, read_trials
 from tftune.db.target import Target
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
-from tftune.kernels.core.chips import H200
+from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
@@ -39,16 +39,17 @@ SHAPES = {
 }
 
 
+@pytest.mark.parametrize("chip", [CHIP, H200, MI300X])
 @pytest.mark.parametrize("op", OPS)
-def test_a_recipe_names_the_default_of_its_variant(op: str) -> None:
+def test_a_recipe_names_the_default_of_its_variant(op: str, chip: Chip) -> None:
     space, shape = operation(op).space, SHAPES[op]
-    listed = [space.complete(config) for config in space.defaults(shape, CHIP)]
-    for variant in {config.variant for config in listed} - {"bsp"}:
-        named = space.concrete(shape, Config(variant), CHIP)
-        assert named == next(config for config in listed if config.variant == variant)
-        assert named is not None and space.concrete(shape, named, CHIP) is named
-    assert space.concrete(shape, Config("bsp"), CHIP) == space.complete(
-        space.fallbacks(shape, CHIP)[0]
+    listed = [space.complete(config) for config in space.defaults(shape, chip)]
+    for variant in {*space.variants} - {"bsp"}:
+        named = space.concrete(shape, Config(variant), chip)
+        assert named == next((one for one in listed if one.variant == variant), None)
+        assert named is None or space.concrete(shape, named, chip) is named
+    assert space.concrete(shape, Config("bsp"), chip) == space.complete(
+        space.fallbacks(shape, chip)[0]
     )
 
 

@@ -3,6 +3,7 @@ Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -271,8 +272,8 @@ def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
     """The forms of BSP that there are here, the library's first; then each fused variant that can
     run the shape, with as many programs as there is work for."""
     forms = [Config("bsp", form=form) for form in forms_on(chip)]
-    fused = [config for name in _FUSED for config in _first_possible(shape, chip, name)]
-    return (*(form for form in forms if SPACE.why_invalid(shape, form, chip) is None), *fused)
+    possible = (form for form in forms if SPACE.why_invalid(shape, form, chip) is None)
+    return (*possible, *(config for name in _FUSED for config in of_variant(shape, chip, name)))
 
 
 def likely_forms(shape: AllReduce, chip: Chip) -> tuple[Config, ...]:
@@ -302,8 +303,8 @@ def takes_torch(shape: Any, chip: Chip) -> bool:
     return bool(shape.world in SMALL_BYTES and shape.dtype == "bf16" and chip.switched)
 
 
-def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[Config]:
-    """The variant with the parts that give every program one piece, or the nearest to them that
+def of_variant(shape: AllReduce, chip: Chip | None, variant: str) -> Iterator[Config]:
+    """A fused variant with the parts that give every program one piece, or the nearest to them that
     is possible; empty where none is."""
     units = 16 if chip is None else chip.units
     programs = max(8, min(128, power_of_two_to(units)))
@@ -311,7 +312,7 @@ def _first_possible(shape: AllReduce, chip: Chip | None, variant: str) -> list[C
     nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
     found = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
     possible = (config for config in found if SPACE.why_invalid(shape, config, chip) is None)
-    return list(islice(possible, 1))
+    return islice(possible, 1)
 
 
 def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, programs: int) -> Config:
@@ -345,4 +346,5 @@ SPACE = Space(
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,
+    of_variant=of_variant,
 )

@@ -95,6 +95,13 @@ def streams_rule(variants: tuple[str, ...]) -> Rule:
     )
 
 
+def default_streams(world: int, chip: Chip | None) -> int:
+    """Side streams to try first. On private links (MI300X) what goes to one peer takes one of them,
+    so that many must send at once."""
+    private = chip is not None and not chip.switched
+    return max(each for each in (1, 3, 7) if each < max(world, 2)) if private else 1
+
+
 def tile_rules(variants: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules of BLOCKS, PIPELINE and LOADS, for shapes with m, n, `inner` (columns of A that one
     rank multiplies), b_layout and element_bytes."""

@@ -3,6 +3,7 @@ operation. Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from tftune.kernels.all_reduce import GRANULE, AllReduce
@@ -49,16 +50,14 @@ def payload_bytes(shape: GemmAllReduce) -> int:
     return sums.payload_bytes(summed(shape)) if _is_possible(shape) else 0
 
 
-def defaults(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ...]:
+def defaults(shape: GemmAllReduce, chip: Chip | None) -> Iterator[Config]:
     """The configs of all_reduce to try first, behind a GEMM: that of the likeliest kernel first."""
     if not _is_possible(shape):
-        return ()
+        return
     likely = _likeliest(shape)
-    own = (config for config in sums.defaults(summed(shape), chip) if config.variant != "bsp")
-    return tuple(
-        Config("vendor", exchange=config.variant, **dict(config.knobs))
-        for config in sorted(own, key=lambda config: config.variant != likely)
-    )
+    for kernel in sorted(KERNELS, key=lambda kernel: kernel != likely):
+        for config in sums.of_variant(summed(shape), chip, kernel):
+            yield Config("vendor", exchange=kernel, **dict(config.knobs))
 
 
 def _is_possible(shape: GemmAllReduce) -> bool:

@@ -3,7 +3,9 @@ first. Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 
 from tftune.kernels.all_reduce.space import (
     ENGINE_RULE,
@@ -23,6 +25,7 @@ from tftune.kernels.core.gemm_space import (
     STREAMS,
     Knobs,
     copy_rule,
+    default_streams,
     streams_rule,
     tile_rules,
 )
@@ -210,22 +213,27 @@ def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ..
     shape, with a sound tile."""
     forms = (Config("bsp", form=form) for form in forms_on(chip))
     possible = (form for form in forms if SPACE.why_invalid(shape, form, chip) is None)
-    return (*possible, *_fused_defaults(shape, chip))
+    return (*possible, *_others(shape, chip))
 
 
 @lru_cache(maxsize=16)
-def _fused_defaults(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ...]:
-    # Private links (MI300X): what goes to one peer takes one of them; so many must send at once.
-    private = chip is not None and not chip.switched
-    streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
-    wanted = [
-        *(default(SPACE, shape, chip, variant) for variant in _FUSED),
-        *exchange.defaults(shape, chip),
-        *(Config("push_ce", chunks=chunks, copy_streams=streams) for chunks in (4, 2, 1)),
-    ]
-    possible = [each for each in wanted if SPACE.why_invalid(shape, each, chip) is None]
-    copying = [each for each in possible if each.variant == "push_ce"]
-    return tuple(each for each in possible if each not in copying[1:])
+def _others(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ...]:
+    names = (*_FUSED, "vendor", "push_ce")
+    return tuple(config for name in names for config in of_variant(shape, chip, name))
+
+
+def of_variant(shape: GemmAllReduce, chip: Chip | None, variant: str) -> Iterator[Config]:
+    """Those of the `defaults` that are of this variant, no form of BSP."""
+    wanted: Iterable[Config]
+    if variant == "vendor":
+        wanted = exchange.defaults(shape, chip)
+    elif variant == "push_ce":
+        streams = default_streams(shape.world, chip)
+        wanted = (Config(variant, chunks=chunks, copy_streams=streams) for chunks in (4, 2, 1))
+    else:
+        wanted = (default(SPACE, shape, chip, variant),)
+    possible = (each for each in wanted if SPACE.why_invalid(shape, each, chip) is None)
+    return possible if variant == "vendor" else islice(possible, 1)
 
 
 def likely_forms(shape: GemmAllReduce, chip: Chip) -> tuple[Config, ...]:
@@ -253,4 +261,5 @@ SPACE = Space(
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,
+    of_variant=of_variant,
 )

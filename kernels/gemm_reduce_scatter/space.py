@@ -3,7 +3,10 @@ try first. Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
+from typing import Any
 
 from tftune.kernels.all_gather_gemm.rules import CHUNK_ROWS
 from tftune.kernels.core.chips import Chip
@@ -15,6 +18,7 @@ from tftune.kernels.core.gemm_space import (
     STREAMS,
     Knobs,
     copy_rule,
+    default_streams,
     streams_rule,
     tile_rules,
 )
@@ -158,21 +162,27 @@ RULES = (
 @lru_cache(maxsize=16)
 def defaults(shape: GemmReduceScatter, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form of this shape, then the variants that can have it, with a sound tile."""
+    names = ("push", "pull", "relay", "push_ce", "bsp_chunked")
+    others = (config for name in names for config in of_variant(shape, chip, name))
+    return (*(Config("bsp", form=form) for form in _forms(shape, chip)), *others)
+
+
+def _forms(shape: GemmReduceScatter, chip: Chip | None) -> tuple[Any, ...]:
     known = chip is not None and worth_registering(shape, chip)
-    forms = _FORM.values if known else _FORM.values[:1]
-    # Private links (MI300X): what goes to one peer takes one of them; so many must send at once.
-    private = chip is not None and not chip.switched
-    forwarding = 64 if private else 16
-    streams = max(each for each in (1, 3, 7) if each < max(shape.world, 2)) if private else 1
-    wanted = (
-        *(default(SPACE, shape, chip, variant) for variant in ("push", "pull")),
-        default(SPACE, shape, chip, "relay", comm_programs=forwarding),
-        default(SPACE, shape, chip, "push_ce", copy_streams=streams),
-        *(Config("bsp_chunked", chunks=chunks, form=forms[-1]) for chunks in (4, 2)),
-    )
-    possible = [each for each in wanted if SPACE.why_invalid(shape, each, chip) is None]
-    first = {config.variant: config for config in reversed(possible)}
-    return (*(Config("bsp", form=form) for form in forms), *reversed(first.values()))
+    return _FORM.values if known else _FORM.values[:1]
+
+
+def of_variant(shape: GemmReduceScatter, chip: Chip | None, variant: str) -> Iterator[Config]:
+    """That of the `defaults` that is of this variant, no form of BSP."""
+    forwarding = 16 if chip is None or chip.switched else 64
+    streams = default_streams(shape.world, chip)
+    own = {"relay": {"comm_programs": forwarding}, "push_ce": {"copy_streams": streams}}
+    if variant == "bsp_chunked":
+        form = _forms(shape, chip)[-1]
+        wanted = [Config(variant, chunks=chunks, form=form) for chunks in (4, 2)]
+    else:
+        wanted = [default(SPACE, shape, chip, variant, **own.get(variant, {}))]
+    return islice((one for one in wanted if SPACE.why_invalid(shape, one, chip) is None), 1)
 
 
 def likely_forms(shape: GemmReduceScatter, chip: Chip) -> tuple[Config, ...]:
@@ -194,4 +204,5 @@ SPACE = Space(
     rules=RULES,
     defaults=defaults,
     likely_forms=likely_forms,
+    of_variant=of_variant,
 )
