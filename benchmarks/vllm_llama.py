@@ -7,11 +7,12 @@ usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layer
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
 sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
-all sequences of a batch, a mean of some 64; a prompt is the time to its first token. Times are
-medians over rounds, with all that vLLM does on the host. `apart` is the largest difference between
-the two engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of
-the engine without the plug-in. --profile: the kernels of a step that decodes so many sequences, or
-with 0 of a prompt, in both engines, by torch's profiler.
+all sequences of a batch, a mean of some 64; a prompt is the time to its first token, and a new one
+has a length that none had before, from a quarter of --prompt on. Times are medians over rounds,
+with all that vLLM does on the host. `apart` is the largest difference between the two engines in a
+log-probability of a prompt's own tokens; `itself`, that between two runs of the engine without the
+plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a prompt, in
+both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -38,6 +39,8 @@ from parallel_models import MODELS, Model
 STEPS = 64
 SHORT = 16
 """Tokens of a prompt that is decoded."""
+APART = 23
+"""Tokens by which one new prompt is longer than the last."""
 KERNELS = 20
 """Of a profile, that are shown."""
 VARIABLE = "TFTUNE_VLLM"
@@ -205,12 +208,15 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for name, one in (("itself", again), ("apart", other)):
         found[name] = max(abs(a - b) for a, b in zip(first, one, strict=True))
     cases = {f"decode {batch}": batch for batch in options.batches}
-    for name, batch in {**cases, f"prompt {options.prompt}": 0}.items():
+    new = f"new prompt {options.prompt // 4}"
+    for name, batch in {**cases, f"prompt {options.prompt}": 0, new: 0}.items():
         prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
         times: list[list[float]] = [[], []]
         for turn in range(options.rounds + 1):
             if time.monotonic() > until:
                 break
+            if name == new:
+                prompts = [tokens[: options.prompt // 4 + APART * turn]]
             for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
                 took = step_seconds(llm, prompts) if batch else seconds(llm, prompts, 1)
                 times[place] += [took] if turn else []
