@@ -233,13 +233,13 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def report(found: dict[str, Any], options: argparse.Namespace, target: str) -> str:
     import vllm
 
-    lines, ratios = [f"{'case':12} {'vLLM ms':>9} {'ours ms':>9} {'ratio':>6}"], {}
+    lines, ratios = [f"{'case':16} {'vLLM ms':>9} {'ours ms':>9} {'ratio':>6}"], {}
     for name, one in found["cases"].items():
         ours, plain = median(one["ours_s"]), median(one["plain_s"])
         ratios[name] = plain / ours
         batch = int(name.split()[1]) if name.startswith("decode") else 0
         rate = f"{batch / plain:10.0f} {batch / ours:10.0f} tokens/s" if batch else ""
-        lines.append(f"{name:12} {plain * 1e3:9.3f} {ours * 1e3:9.3f} {ratios[name]:6.3f} {rate}")
+        lines.append(f"{name:16} {plain * 1e3:9.3f} {ours * 1e3:9.3f} {ratios[name]:6.3f} {rate}")
     decode = geometric_mean(ratio for name, ratio in ratios.items() if name.startswith("decode"))
     prompt = [ratio for name, ratio in ratios.items() if name.startswith("prompt")]
     lines.append(f"log-probabilities: itself {found['itself']:.1e}, apart {found['apart']:.1e}")

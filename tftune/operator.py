@@ -263,8 +263,9 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
 
 
 class _Beside(threading.local):
-    """For each thread that calls, one that makes its plans. It is kept: to start one takes longer
-    than to hand it a plan."""
+    """For each thread that calls, one that makes its plans: a plan may ask for a plan, and one
+    thread for all would wait for itself. It is kept, since to start one takes longer than to hand
+    it a plan."""
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(1)

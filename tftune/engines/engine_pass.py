@@ -26,7 +26,7 @@ def pass_of(name: str, group: Any, engine: str) -> CompilePass | None:
         try:
             made = tftune.compile_pass(group, training=False)
         except (ValueError, RuntimeError, NotImplementedError) as error:
-            log_once(f"tftune's plug-in made no pass for {engine}, which runs unchanged: {error}")
+            log_once(f"tftune's plug-in made no pass for {engine}, whose layers stay: {error}")
             return None
         made.names = (name,)
         _MADE[name] = made

@@ -1,13 +1,13 @@
 """The plug-in for vLLM, as entry point `vllm.general_plugins`. It is on where TFTUNE_VLLM=1.
 
-Four functions of vLLM are wrapped. Behind `_set_compile_ranges` of the configuration, ranges of
-tokens are added that get a graph of their own. Behind `initialize_model_parallel`, where all ranks
-are in step and no memory was measured yet, the pass of the tensor-parallel group is made.
-`compute_hash` gets the pass's digest, since vLLM's own cache of compiled graphs asks no pass.
-Behind `PostGradPassManager.configure` the pass goes to the end of the list: FlashInfer's fusion of
-all-reduce and norm has taken its nodes by then, and is not among what our kernels were measured
-against. TFTUNE_VLLM=first puts it before that fusion. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own
-all-reduce compete as a form of BSP.
+Four functions of vLLM are wrapped. Behind `_set_compile_ranges` of the configuration, its compile
+ranges are split: each gets a graph of its own, in which the pass takes what gains most there.
+Behind `initialize_model_parallel`, where all ranks are in step and no memory was measured yet, the
+pass of the tensor-parallel group is made. `compute_hash` gets the pass's digest, since vLLM's own
+cache of compiled graphs asks no pass. Behind `PostGradPassManager.configure` the pass goes to the
+end of the list: FlashInfer's fusion of all-reduce and norm has taken its nodes by then, and is not
+among what our kernels were measured against. TFTUNE_VLLM=first puts it before that fusion.
+TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own all-reduce compete as a form of BSP.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FIRST = "first"
 FUSIONS = ("AllReduceFusionPass", "RocmAiterAllReduceFusionPass")
 """vLLM's own passes that take all-reduces."""
 RANGES = 32, 256
-"""Largest numbers of tokens of graphs of their own, beside the largest that is captured. On 2x H200
-a GEMM with its all-reduce gains in the first graph, an all-reduce with its norm in the second."""
+"""Where vLLM's compile ranges are split, and at the largest captured size. On 2x H200 the pass
+takes a GEMM with its all-reduce up to 32 tokens, an all-reduce with its norm up to 256."""
 OWN_ALL_REDUCE = "TFTUNE_VLLM_ALL_REDUCE"
 NEEDED = (
     "_IS_CAPTURING", "all_reduce", "close", "fully_connected", "group", "max_size",
@@ -196,12 +196,22 @@ def add(
 
 
 def split(config: Any) -> None:
-    """Ends of ranges, beside those that vLLM has or its user gave, where ranks share a model."""
+    """Add the ends of our ranges to those of vLLM and of its user, if tensor parallelism is on.
+
+    Not where vLLM's own fusion takes most all-reduces first, nor for encoders that are compiled,
+    whose graphs may have no number of tokens. A range of one number is none: vLLM would tune it as
+    a fixed size.
+    """
     compiled = config.compilation_config
-    if config.parallel_config.tensor_parallel_size > 1 and compiled.compile_ranges_endpoints:
-        ends = set(compiled.compile_ranges_endpoints)
-        ours = {*RANGES, max(compiled.cudagraph_capture_sizes or [1])}
-        compiled.compile_ranges_endpoints = sorted(ends | {n for n in ours if 1 < n < max(ends)})
+    ends, last = compiled.compile_ranges_endpoints, max(compiled.cudagraph_capture_sizes or [1])
+    fused = compiled.pass_config.fuse_allreduce_rms and os.environ.get(VARIABLE) != FIRST
+    alone = config.parallel_config.tensor_parallel_size == 1
+    if alone or fused or compiled.compile_mm_encoder or not ends:
+        return
+    for end in (last, *(end for end in RANGES if end < last)):
+        if 1 < end < max(ends) and all(abs(end - other) > 1 for other in ends):
+            ends = sorted([*ends, end])
+    compiled.compile_ranges_endpoints = ends
 
 
 def tell(pass_: Any, config: Any) -> None:
