@@ -61,6 +61,14 @@ def peer(address, bases, rank, target):
 
 
 @triton.jit
+def distances(bases, rank, WORLD: tl.constexpr, WORLD_P: tl.constexpr):
+    """What to add to an address of this rank to get the same on each rank: int64[WORLD_P]. Loaded
+    early, long before it is used."""
+    ranks = tl.arange(0, WORLD_P)
+    return tl.load(bases + ranks, mask=ranks < WORLD, other=0) - tl.load(bases + rank)
+
+
+@triton.jit
 def flag(control, source, slot):
     """The address of one flag. The stride of a source is fixed: with one that followed the shape, a
     fast rank's next call with another shape would release a stale wait."""
@@ -103,6 +111,21 @@ def signal_peers(
 
 
 @triton.jit
+def signal_all(
+    address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr
+):
+    """Publish every store that this program made so far, then set the flag on every rank at once,
+    here, too: release at system scope.
+
+    address: of the flag here; away: `distances` of the control block.
+    """
+    drain(epoch, ARCH)
+    values = tl.full((WORLD_P,), 0, tl.int32) + epoch
+    wanted = tl.arange(0, WORLD_P) < WORLD
+    tl.atomic_xchg(word(address + away), values, mask=wanted, sem="release", scope="sys")
+
+
+@triton.jit
 def wait(address, epoch):
     """Return when the flag has reached the epoch: acquire at system scope.
 
@@ -114,6 +137,20 @@ def wait(address, epoch):
     """
     while ((tl.atomic_add(word(address), 0, sem="acquire", scope="sys") - epoch) & -3) != 0:
         pass
+
+
+@triton.jit
+def wait_all(flags, epoch, wanted):
+    """Return when all flags wanted of a block of addresses have reached the epoch: acquire at
+    system scope, all polled at once.
+
+    Like `wait`, which says why it polls so, and why the epoch or the next one is ready and all else
+    is old.
+    """
+    late = 1
+    while late != 0:
+        seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")
+        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)
 
 
 @triton.jit
@@ -158,15 +195,27 @@ def work_range(number, ARCH: tl.constexpr):
 
 
 @triton.jit
-def finish(control, epoch):
-    """Leave the call; the last program to leave sets the counters back and advances the epoch, when
-    no other can still read them."""
+def leave(control):
+    """Count this program as one that leaves the call; whether it is the last, so that no other can
+    still read the epoch or the counters."""
     tl.debug_barrier()
     left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
-    if left == tl.num_programs(0) - 1:
-        tl.store(word(control + EXITS_OFFSET), 0)
-        tl.store(word(control + UNITS_OFFSET), 0)
-        advance(control, epoch)
+    return left == tl.num_programs(0) - 1
+
+
+@triton.jit
+def close(control, epoch):
+    """By the last program: set the counters back and advance the epoch."""
+    tl.store(word(control + EXITS_OFFSET), 0)
+    tl.store(word(control + UNITS_OFFSET), 0)
+    advance(control, epoch)
+
+
+@triton.jit
+def finish(control, epoch):
+    """Leave the call; the last program to leave ends it."""
+    if leave(control):
+        close(control, epoch)
 
 
 @triton.jit(do_not_specialize=["rank"])

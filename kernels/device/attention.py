@@ -13,7 +13,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import EXITS_OFFSET, advance, drain, flag, word
+from tftune.kernels.comm.symmetric import (
+    EXITS_OFFSET,
+    advance,
+    drain,
+    flag,
+    leave,
+    signal_all,
+    wait_all,
+    word,
+)
 from tftune.kernels.device.gemm import store_tile
 from tftune.kernels.device.waits import add_waited, clock, wait_for_all
 
@@ -212,14 +221,6 @@ def store_message(o, lse, messages, batch_index, heads, valid, batch, shape: tl.
 
 
 @triton.jit
-def distances(bases, rank, peers: tl.constexpr):
-    """What to add to an address of this rank to get the same on each rank: int64[WORLD_P]. Loaded
-    early, long before it is used."""
-    ranks = tl.arange(0, peers.WORLD_P)
-    return tl.load(bases + ranks, mask=ranks < peers.WORLD, other=0) - tl.load(bases + rank)
-
-
-@triton.jit
 def send(
     o, lse, away, inbox, batch_index, heads, valid, batch, rank,
     shape: tl.constexpr, peers: tl.constexpr,
@@ -249,19 +250,6 @@ def send(
 
 
 @triton.jit
-def signal_all(address, away, epoch, peers: tl.constexpr):
-    """Publish every store that this program made so far, then set the flag on every rank at once,
-    here, too: release at system scope.
-
-    address: of the flag here; away: `distances` of the control block.
-    """
-    drain(epoch, peers.ARCH)
-    values = tl.full((peers.WORLD_P,), 0, tl.int32) + epoch
-    wanted = tl.arange(0, peers.WORLD_P) < peers.WORLD
-    tl.atomic_xchg(word(address + away), values, mask=wanted, sem="release", scope="sys")
-
-
-@triton.jit
 def announce(piece, pieces, arrivals, control, away, epoch, rank, peers: tl.constexpr):
     """Say that this program has sent a piece: by its flag; or, where a flag covers several, the
     last of them to be sent sets it.
@@ -271,7 +259,7 @@ def announce(piece, pieces, arrivals, control, away, epoch, rank, peers: tl.cons
     """
     PER_FLAG: tl.constexpr = peers.PIECES_PER_FLAG
     if PER_FLAG == 1:
-        signal_all(flag(control, rank, piece), away, epoch, peers)
+        signal_all(flag(control, rank, piece), away, epoch, peers.WORLD, peers.WORLD_P, peers.ARCH)
     else:
         slot = piece // PER_FLAG if PER_FLAG else 0
         covered = tl.minimum(PER_FLAG, pieces - slot * PER_FLAG) if PER_FLAG else pieces
@@ -281,21 +269,9 @@ def announce(piece, pieces, arrivals, control, away, epoch, rank, peers: tl.cons
         before = tl.atomic_add(word(arrivals + slot * 4), 1, sem="acq_rel", scope="sys")
         if before + 1 == covered:
             tl.store(word(arrivals + slot * 4), 0)
-            signal_all(flag(control, rank, slot), away, epoch, peers)
-
-
-@triton.jit
-def wait_all(flags, epoch, wanted):
-    """Return when all flags wanted of a block of addresses have reached the epoch: acquire at
-    system scope, all polled at once.
-
-    Like `symmetric.wait`, which says why it polls so, and why the epoch or the next one is ready
-    and all else is old.
-    """
-    late = 1
-    while late != 0:
-        seen = tl.atomic_add(word(flags), 0, mask=wanted, sem="acquire", scope="sys")
-        late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)
+            signal_all(
+                flag(control, rank, slot), away, epoch, peers.WORLD, peers.WORLD_P, peers.ARCH
+            )
 
 
 @triton.jit
@@ -357,9 +333,7 @@ def wait_parts(arrived, COUNT: tl.constexpr):
 def finish_groups(control, epoch, arrived, groups):
     """As `symmetric.finish`, for programs that read neither the epoch nor the groups' counters any
     more: the last sets these back, too."""
-    tl.debug_barrier()
-    left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
-    if left == tl.num_programs(0) - 1:
+    if leave(control):
         for first in range(0, groups, ZEROS):
             numbers = first + tl.arange(0, ZEROS)
             tl.store(word(arrived + numbers * 4), 0, mask=numbers < groups)

@@ -30,11 +30,11 @@ from tftune.kernels.comm.symmetric import (
     peer,
     signal,
     wait,
+    wait_all,
     word,
     work_range,
 )
 from tftune.kernels.core import partials
-from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import multiply, multiply_blocks, rounded, tile_order
 from tftune.kernels.device.shards import pointer
 from tftune.kernels.device.waits import add_waited, clock, wait_for_all

@@ -25,15 +25,15 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.symmetric import (
-    EXITS_OFFSET,
     READERS_OFFSET,
-    UNITS_OFFSET,
-    advance,
+    close,
+    distances,
     flag,
+    leave,
+    signal_all,
     wait,
     word,
 )
-from tftune.kernels.device.reduce import distances, signal_all
 
 OFFERED = tl.constexpr(0)
 READ = tl.constexpr(1)
@@ -76,13 +76,9 @@ def finish_read(
 ):  # fmt: skip
     """`symmetric.finish`, where the last program to leave waits until every peer has read this
     rank's operand. ALL_READ: every program reads, so that it tells the peers first."""
-    tl.debug_barrier()
-    left = tl.atomic_add(word(control + EXITS_OFFSET), 1, sem="acq_rel", scope="gpu")
-    if left == tl.num_programs(0) - 1:
+    if leave(control):
         if ALL_READ:
             tell_all(control, control_bases, READ, epoch, rank, WORLD, ARCH)
         for step in range(1, WORLD):
             wait(flag(control, (rank + step) % WORLD, READ), epoch)
-        tl.store(word(control + EXITS_OFFSET), 0)
-        tl.store(word(control + UNITS_OFFSET), 0)
-        advance(control, epoch)
+        close(control, epoch)

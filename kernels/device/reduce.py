@@ -12,31 +12,7 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.ll_protocol import data, in_any_warp, missing, poll
-from tftune.kernels.comm.symmetric import drain, word
 from tftune.kernels.device.gemm import rounded
-
-
-@triton.jit
-def distances(bases, rank, WORLD: tl.constexpr, WORLD_P: tl.constexpr):
-    """What to add to an address of this rank to get the same on each rank: int64[WORLD_P]. Loaded
-    early, long before it is used."""
-    ranks = tl.arange(0, WORLD_P)
-    return tl.load(bases + ranks, mask=ranks < WORLD, other=0) - tl.load(bases + rank)
-
-
-@triton.jit
-def signal_all(
-    address, away, epoch, WORLD: tl.constexpr, WORLD_P: tl.constexpr, ARCH: tl.constexpr
-):
-    """Publish every store that this program made so far, then set the flag on every rank at once,
-    here, too: release at system scope.
-
-    address: of the flag here; away: `distances` of the control block.
-    """
-    drain(epoch, ARCH)
-    values = tl.full((WORLD_P,), 0, tl.int32) + epoch
-    wanted = tl.arange(0, WORLD_P) < WORLD
-    tl.atomic_xchg(word(address + away), values, mask=wanted, sem="release", scope="sys")
 
 
 @triton.jit

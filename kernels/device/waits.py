@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import WAITED_OFFSET, flag, word
+from tftune.kernels.comm.symmetric import WAITED_OFFSET, flag, wait_all
 
 SLOTS = tl.constexpr(32)
 """Flags of each source that are polled at once."""
@@ -51,8 +51,4 @@ def wait_for_all(
     for first in tl.range(0, slots, SLOTS, num_stages=1):
         numbers = first + tl.arange(0, SLOTS)
         wanted = (numbers < slots)[:, None] & asked[None, :]
-        flags = word(flag(control, sources[None, :], numbers[:, None]))
-        late = 1
-        while late != 0:
-            seen = tl.atomic_add(flags, 0, mask=wanted, sem="acquire", scope="sys")
-            late = tl.max(tl.max(tl.cast(wanted & (((seen - epoch) & -3) != 0), tl.int32), 1), 0)
+        wait_all(flag(control, sources[None, :], numbers[:, None]), epoch, wanted)

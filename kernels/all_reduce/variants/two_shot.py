@@ -25,18 +25,20 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.all_reduce.space import BANK_FLAGS
-from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, peer, work_range
-from tftune.kernels.device.attention import wait_all
+from tftune.kernels.comm.symmetric import (
+    begin,
+    distances,
+    finish,
+    flag,
+    generation_of,
+    peer,
+    signal_all,
+    wait_all,
+    work_range,
+)
 from tftune.kernels.device.gemm import rounded
 from tftune.kernels.device.in_place import OFFERED, offer
-from tftune.kernels.device.reduce import (
-    add_norm,
-    distances,
-    elements,
-    piece_tile,
-    pieces_of,
-    signal_all,
-)
+from tftune.kernels.device.reduce import add_norm, elements, piece_tile, pieces_of
 
 BANK = tl.constexpr(BANK_FLAGS)
 """The flags of the second phase begin here, in that half of a source's flags which peers set."""

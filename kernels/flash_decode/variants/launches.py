@@ -16,14 +16,13 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of
+from tftune.kernels.comm.symmetric import begin, distances, finish, flag, generation_of, wait_all
 from tftune.kernels.device.attention import (
     announce,
     attend,
     await_all,
     await_rows,
     combine_piece,
-    distances,
     load_partial,
     merge_rows,
     message_rows,
@@ -32,7 +31,6 @@ from tftune.kernels.device.attention import (
     send,
     store_message,
     store_partial,
-    wait_all,
 )
 from tftune.kernels.device.gemm import by_die
 
@@ -85,7 +83,8 @@ def combine(
     pieces = batch * shape.KV_HEADS * peers.SLICES
     epoch = begin(control)
     inbox = payload + generation_of(epoch) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
+    away = distances(payload_bases, rank, peers.WORLD, peers.WORLD_P)
+    flags_away = distances(control_bases, rank, peers.WORLD, peers.WORLD_P)
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
         o, lse = combine_piece(parts, piece, batch, SPLITS, shape, peers)
         batch_index, heads, valid = piece_heads(piece, shape, peers)
@@ -106,7 +105,8 @@ def exchange(
     pieces = batch * shape.KV_HEADS * peers.SLICES
     epoch = begin(control)
     inbox = payload + generation_of(epoch) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
+    away = distances(payload_bases, rank, peers.WORLD, peers.WORLD_P)
+    flags_away = distances(control_bases, rank, peers.WORLD, peers.WORLD_P)
     for piece in tl.range(tl.program_id(0), pieces, tl.num_programs(0), num_stages=1):
         batch_index, heads, valid = piece_heads(piece, shape, peers)
         o_at, lse_at = message_rows(messages, batch_index, heads, batch, shape)

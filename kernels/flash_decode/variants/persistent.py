@@ -14,14 +14,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tftune.kernels.comm.symmetric import begin, drain, generation_of, word, work_range
+from tftune.kernels.comm.symmetric import begin, distances, drain, generation_of, word, work_range
 from tftune.kernels.device.attention import (
     announce,
     attend,
     await_all,
     await_rows,
     combine_piece,
-    distances,
     finish_groups,
     merge_rows,
     part_at,
@@ -52,7 +51,8 @@ def decode(
     groups = batch * shape.KV_HEADS
     units, pieces = groups * cache.SPLITS, groups * peers.SLICES
     inbox = payload + generation_of(epoch) * generation_bytes
-    away, flags_away = distances(payload_bases, rank, peers), distances(control_bases, rank, peers)
+    away = distances(payload_bases, rank, peers.WORLD, peers.WORLD_P)
+    flags_away = distances(control_bases, rank, peers.WORLD, peers.WORLD_P)
     within = tl.arange(0, cache.PADDED_GROUP)
     for index in tl.range(pid, units, programs, num_stages=1):
         unit = by_die(index, units, cache.XCDS)

@@ -16,11 +16,12 @@ from tftune.kernels.comm.symmetric import (
     MAILBOX_BYTES,
     MAILBOX_OFFSET,
     begin,
+    distances,
     finish,
     generation_of,
     work_range,
 )
-from tftune.kernels.device.attention import attend, distances, piece_heads
+from tftune.kernels.device.attention import attend, piece_heads
 from tftune.kernels.device.gemm import by_die, store_tile
 from tftune.kernels.flash_decode.variants.launches import Launch
 
@@ -124,7 +125,7 @@ def decode_ll(
     SPLITS: tl.constexpr = cache.SPLITS
     units = batch * shape.KV_HEADS * SPLITS
     inbox = control + MAILBOX_OFFSET + generation_of(epoch) * MAILBOX_BYTES
-    away = distances(control_bases, rank, peers)
+    away = distances(control_bases, rank, peers.WORLD, peers.WORLD_P)
     dims, within = tl.arange(0, D), tl.arange(0, cache.PADDED_GROUP)
     lse_parts = parts + tl.cast(units, tl.int64) * (GROUP * D * 8)
     for index in tl.range(pid, units, programs, num_stages=1):

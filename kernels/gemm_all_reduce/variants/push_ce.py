@@ -24,12 +24,19 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.copy_engine import Exchange, Piece
-from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, wait, work_range
+from tftune.kernels.comm.symmetric import (
+    begin,
+    finish,
+    flag,
+    generation_of,
+    wait,
+    wait_all,
+    work_range,
+)
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
-from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import rounded
 from tftune.kernels.device.reduce import elements
 from tftune.kernels.gemm_all_reduce import GemmAllReduce

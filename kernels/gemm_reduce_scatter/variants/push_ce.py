@@ -21,11 +21,10 @@ import triton
 import triton.language as tl
 
 from tftune.kernels.comm.copy_engine import Exchange, Piece
-from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, work_range
+from tftune.kernels.comm.symmetric import begin, finish, flag, generation_of, wait_all, work_range
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.partials import owner_rows, slot_bytes
 from tftune.kernels.core.space import Config
-from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.gemm import tile_order
 from tftune.kernels.device.gemm_reduce import add_slots, descriptors_of, partial_tile, store_rows
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter

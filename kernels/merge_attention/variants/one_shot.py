@@ -22,9 +22,9 @@ from tftune.kernels.comm.symmetric import (
     generation_of,
     peer,
     signal,
+    wait_all,
     work_range,
 )
-from tftune.kernels.device.attention import wait_all
 from tftune.kernels.device.merge import merge_piece, message_bytes, store_piece
 
 
