@@ -41,7 +41,7 @@ HOME = {
 """Where the shared modules of device code live below tftune.kernels; variants live in
 `variants`."""
 SHARED = {
-    "all_gather_gemm": ("symmetric", "copy_engine", "shards", "gemm", "reduce", "in_place"),
+    "all_gather_gemm": ("symmetric", "copy_engine", "shards", "gemm", "in_place"),
     "flash_decode": (
         "symmetric",
         "ll_protocol",
@@ -52,17 +52,16 @@ SHARED = {
         "flash_decode.fused",
         "flash_decode.persistent",
     ),
-    "gemm_reduce_scatter": ("symmetric", "copy_engine", "gemm", "attention", "gemm_reduce"),
+    "gemm_reduce_scatter": ("symmetric", "copy_engine", "gemm", "gemm_reduce"),
     "gemm_all_reduce": (
         "symmetric",
         "ll_protocol",
         "gemm",
         "pairs",
-        "attention",
         "reduce",
         "gemm_reduce",
     ),
-    "all_reduce": ("symmetric", "ll_protocol", "gemm", "pairs", "attention", "reduce", "in_place"),
+    "all_reduce": ("symmetric", "ll_protocol", "gemm", "pairs", "reduce", "in_place"),
     "merge_attention": ("symmetric", "ll_protocol", "gemm", "pairs", "attention", "merge"),
     "flash_prefill": ("symmetric", "shards", "gemm", "dies"),
 }

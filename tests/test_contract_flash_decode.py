@@ -264,7 +264,7 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
             calls="together",
         ),
         "takes the last call's flag": wrong(
-            ("attention", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)")
+            ("symmetric:wait_all", "((seen - epoch) & -3)", "((seen - epoch + 2) & -7)")
         ),
         "signals the next epoch": wrong(
             (sender, "flags_away, epoch,", "flags_away, epoch + 2 * (rank == 2),")
@@ -301,7 +301,7 @@ def mutants_of_counters() -> dict[str, Mutant]:
             calls="together",
         ),
         "signals the last epoch": hangs(
-            ("attention", "_P,), 0, tl.int32) + epoch", "_P,), -2, tl.int32) + epoch"),
+            ("symmetric:signal_all", "_P,), 0, tl.int32) + epoch", "_P,), -2, tl.int32) + epoch"),
             calls="once",
         ),
         "split dropped": wrong(

@@ -194,7 +194,7 @@ MUTANTS = {
     "spanning tile tells the next rank alone": hangs(
         ("gemm_reduce:announce", "range(1, WORLD + 1)", "range(1, 2)")
     ),
-    "last call's flag": wrong(("attention", "- epoch) & -3)", "- epoch + 2) & -7)")),
+    "last call's flag": wrong(("symmetric:wait_all", "- epoch) & -3)", "- epoch + 2) & -7)")),
 }
 COPIES = "        for piece in tl.range(0, pieces, num_stages=1):\n"
 TELLS = "signal(peer(flag(control, rank, group), control_bases, rank, owner), epoch, ARCH)"

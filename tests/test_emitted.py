@@ -183,10 +183,11 @@ def test_defaults_compile_without_spills(tmp_path: Path, call: tuple[str, str], 
 
 RELEASE = 'sem="release", scope="sys"'
 WEAKER: list[tuple[list[Emitted], Callable[[Assembly, bool], list[str]], Change]] = [
-    (EMITTED[:2], signal_faults, ("reduce", RELEASE, 'sem="release", scope="gpu"')),
+    (EMITTED[:2], signal_faults, ("symmetric:signal_all", RELEASE, 'sem="release", scope="gpu"')),
     (EMITTED[:2], wait_faults,
-     ("attention", 'sem="acquire", scope="sys"', 'sem="acquire", scope="gpu"')),
-    (EMITTED[:2], signal_faults, ("reduce", "    drain(epoch, ARCH)\n    values", "    values")),
+     ("symmetric:wait_all", 'sem="acquire", scope="sys"', 'sem="acquire", scope="gpu"')),
+    (EMITTED[:2], signal_faults,
+     ("symmetric:signal_all", "    drain(epoch, ARCH)\n    values", "    values")),
     (EMITTED[-1:], signal_faults, ("symmetric", f"word(address), epoch, {RELEASE}",
                                    'word(address), epoch, sem="release", scope="gpu"')),
 ]  # fmt: skip

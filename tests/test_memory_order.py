@@ -295,19 +295,20 @@ def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -
     assert early_loads(merge, ATTENTION, ("partial = tl.load(o_ptrs",)) == []
 
 
-DECODE_MUTANTS: dict[str, tuple[str, str, Faults]] = {
-    "release for one GPU": (RELEASED, WEAK_RELEASE, signal_faults),
-    "acquire for one GPU": (ACQUIRE, WEAK_ACQUIRE, wait_faults),
+DECODE_MUTANTS: dict[str, tuple[str, str, str, Faults]] = {
+    "release for one GPU": ("signal_all", RELEASED, WEAK_RELEASE, signal_faults),
+    "acquire for one GPU": ("wait_all", ACQUIRE, WEAK_ACQUIRE, wait_faults),
     "signals before the stores": (
-        "    drain(epoch, peers.ARCH)\n    values", "    values", signal_faults,
+        "signal_all", "    drain(epoch, ARCH)\n    values", "    values", signal_faults,
     ),
 }  # fmt: skip
-"""Of `persistent`, in attention.py."""
+"""Of `persistent`, in symmetric.py."""
 
 
 @pytest.mark.parametrize("name", DECODE_MUTANTS)
 def test_mutants_of_a_decode_are_refused(tmp_path: Path, name: str) -> None:
-    old, new, faults = DECODE_MUTANTS[name]
+    place, old, new, faults = DECODE_MUTANTS[name]
+    change = f"symmetric:{place}", old, new
     for arch in ARCHES[::2]:
-        kernel = decode_source("persistent", "decode", arch, tmp_path, ("attention", old, new))
+        kernel = decode_source("persistent", "decode", arch, tmp_path, change)
         assert faults(assemble(kernel, arch), is_hip(arch)) != [], arch
