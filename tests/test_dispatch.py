@@ -1,8 +1,9 @@
-"""A selection stays cheap: benchmarks/dispatch.py within ten times the bars that it is held to on a
-quiet machine."""
+"""A selection stays cheap: benchmarks/dispatch.py, the least of up to three runs, within ten times
+the bars that it is held to on a quiet machine."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -29,11 +30,17 @@ def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_dispatch_is_within_ten_times_its_bars(
     script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], no_default: None
 ) -> None:
-    script("dispatch").main(["--calls", "2000"])
-    line = capsys.readouterr().out.splitlines()[-1]
-    assert line.startswith("RESULT dispatch ")
-    found = {name: float(value) for name, value in (pair.split("=") for pair in line.split()[2:])}
-    assert {name: value for name, value in found.items() if value > 10 * BARS.get(name, 30)} == {}
+    found: dict[str, float] = {}
+    for _ in range(3):  # what else runs on the machine only adds to a time
+        script("dispatch").main(["--calls", "2000"])
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert line.startswith("RESULT dispatch ")
+        for name, value in (pair.split("=") for pair in line.split()[2:]):
+            found[name] = min(float(value), found.get(name, math.inf))
+        over = {name: value for name, value in found.items() if value > 10 * BARS.get(name, 30)}
+        if not over:
+            break
+    assert over == {}
     assert set(BARS) < set(found)
 
 

@@ -204,9 +204,10 @@ def split(config: Any) -> None:
     """
     compiled = config.compilation_config
     ends, last = compiled.compile_ranges_endpoints, max(compiled.cudagraph_capture_sizes or [1])
-    fused = compiled.pass_config.fuse_allreduce_rms and os.environ.get(VARIABLE) != FIRST
+    fused = getattr(compiled.pass_config, "fuse_allreduce_rms", False)
+    behind = fused and os.environ.get(VARIABLE) != FIRST
     alone = config.parallel_config.tensor_parallel_size == 1
-    if alone or fused or compiled.compile_mm_encoder or not ends:
+    if alone or behind or getattr(compiled, "compile_mm_encoder", False) or not ends:
         return
     for end in (last, *(end for end in RANGES if end < last)):
         if 1 < end < max(ends) and all(abs(end - other) > 1 for other in ends):
