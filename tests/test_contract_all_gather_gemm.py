@@ -261,7 +261,9 @@ GEMM = {
         ("gemm", "((rank + (step + number) // K_CHUNKS) %", "((rank + 1 + 0 * number) %")
     ),
     "takes the last call's flag": wrong(
-        *tuple((file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric"))
+        *tuple(
+            (file, "- epoch) & -3)", "- epoch + 2) & -7)") for file in ("gemm", "symmetric:wait")
+        )
     ),
     "row chunk off by one": wrong(
         ("gemm", "places, number = first + tl", "places, number = first + 1 + tl")

@@ -174,7 +174,7 @@ its next call."""
 OWN_ROWS = "message_rows(messages, batch_index, heads, batch, shape)"
 NEXT_HEADS = "heads // shape.OWN * shape.OWN + (heads + 1) % shape.OWN"
 GROWS: Change = (
-    "attention",
+    "symmetric:signal_all",
     "xchg(word(address + away), values",
     "max(word(address + away), values",
 )
