@@ -36,7 +36,8 @@ test: .venv/.test ## the tests and the guards (about 10 minutes on 2 cores); wha
 	$(BIN)/pytest $(PARALLEL) --durations 12 -rs
 
 drill: .venv/.test ## searches that are killed and resume, or whose trials hang, crash and lie; and what a selection may take
-	$(BIN)/pytest -m drill -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m drill -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_dispatch.py
+	$(BIN)/pytest -m drill tests/test_dispatch.py
 
 thorough: .venv/.test ## whole matrices of which `make test` runs a part: every evaluation of an artifact, all worlds and mutants
 	$(BIN)/pytest -m thorough $(PARALLEL) --durations 12
