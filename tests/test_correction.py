@@ -12,11 +12,13 @@ from stored import trial
 from tftune.db.trial import Failure, Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.chip import RATE_NAMES, constants
 from tftune.kernels.core.chips import H200, Chip
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.features import pair_vector
+from tftune.models.timeline.simulator import predict
 from tftune.tuner.search import residual_correction as correction
 from tftune.tuner.search.pools import pool
 from tftune.tuner.search.residual_correction import Correction
@@ -107,3 +109,15 @@ def test_without_numbers_of_a_pair_the_model_stays_as_it_is() -> None:
         modelled(HERE, CONFIGS[0], "graph", H200)
     )
     assert len(plain.hints(HERE, [])) == 0
+
+
+def test_one_gpu_alone_learns_only_from_worlds_of_one_rank() -> None:
+    """`tftune calibrate` measures no links there, so that two ranks have no modelled time."""
+    rates = {name: value for name, value in H200.sourced if name in RATE_NAMES}
+    alone = replace(H200, sourced=constants(**rates), assumed=())
+    found = Correction(SPACE, alone, "graph", predict, pair_vector)
+    found.learn(rows(SHAPES))
+    here = replace(HERE, world=1)
+    configs = pool(SPACE, here, alone, "push", 5)
+    modelled_us = [predict(here, config, "graph", alone) for config in configs]
+    assert np.exp(found.hints(here, configs)) == pytest.approx(modelled_us, rel=1e-4)

@@ -55,8 +55,11 @@ class Correction:
         self._models: dict[Shape, Any] = {}
 
     def learn(self, trials: Iterable[Trial]) -> None:
-        """Take in rows that count here: measured ones of this mode, whose configs are complete."""
+        """Take in rows that count here: measured ones of this mode, whose configs are complete, of
+        worlds that the chip's constants suffice for. One GPU alone knows none of its links."""
         for trial in trials:
+            if self._chip.missing(getattr(trial.shape, "world", 1)):
+                continue
             if trial.mode == self._mode and isinstance(trial.outcome, Measurement):
                 present = is_current(trial)
                 rows = self._rows.setdefault(trial.shape, {})
