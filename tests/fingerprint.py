@@ -179,7 +179,8 @@ def tracing(trace: Trace) -> Iterator[None]:
         return q
 
     def registered(self: Any) -> Any:
-        trace.note("registered buffers")
+        if "registered buffers" not in trace.lines:  # once, for however many a plan has
+            trace.note("registered buffers")
         return nullcontext()
 
     main = SimpleNamespace(
@@ -190,7 +191,7 @@ def tracing(trace: Trace) -> Iterator[None]:
             (KernelSource, "compile", lambda source, target=None: Launched(trace, source)),
             (copy_engine, "Runtime", lambda arch: Copies(trace)),
             (copy_engine, "_main", lambda stream: main),
-            (Workspace, "registered", registered),
+            (Workspace, "_registered", registered),
             (dist, "all_gather_into_tensor", collective("all_gather")),
             (dist, "all_to_all_single", collective("all_to_all")),
             (dist, "reduce_scatter_tensor", collective("reduce_scatter")),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gc
 import random
+from contextlib import nullcontext
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -85,6 +87,32 @@ def test_plans_of_one_size_share_buffers_and_growing_frees_none() -> None:
     assert workspace.buffer("copied", (4, 8), torch.float16).data_ptr() != small.data_ptr()
     zeros = workspace.buffer("arrivals", (7,), torch.int32, zeros=True)
     assert not zeros.any() and [len(found) for found in workspace.buffers.values()] == [2, 1, 1]
+
+
+def test_memory_is_had_in_another_thread_on_the_caller_s_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that it is of no pool of the caller's, and no tensor of inference mode."""
+    entered: list[object] = []
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"of {get_ident()}")
+    monkeypatch.setattr(
+        torch.cuda, "stream", lambda stream: nullcontext(entered.append((stream, get_ident())))
+    )
+
+    def allocate(count: int) -> torch.Tensor:
+        entered.append(("allocated", get_ident()))
+        return torch.empty(count, dtype=torch.uint8)
+
+    workspace = lone(device="cuda:0")
+    with torch.inference_mode():
+        taken = workspace.buffer("gathered", (8,), torch.int32, allocate)
+        assert workspace.buffer("gathered", (4,), torch.int32, allocate).shape == (4,)
+    (stream, other), (_, thread) = entered
+    assert stream == f"of {get_ident()}" and other == thread != get_ident()
+    assert not taken.is_inference()
+    with pytest.raises(ZeroDivisionError):
+        workspace.buffer("copied", (8,), torch.int32, lambda count: 1 // 0)
 
 
 def test_memory_that_is_missing_in_a_capture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

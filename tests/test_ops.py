@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 import pytest
@@ -28,7 +26,7 @@ from tftune.kernels.runtime import plan
 from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
-from tftune.operator import _apart, mode_at
+from tftune.operator import mode_at
 from tftune.tuner.bench.check import relative_error
 
 SHAPE = AllGatherGemm(7, 72, 264, 2)
@@ -218,22 +216,6 @@ def test_a_layer_runs_what_is_selected_for_its_mode(
     assert [(shape.op, config.variant) for shape, config in recorded[0]] == [
         (op, mode) for mode in ("eager", "graph") for op in ("all_gather_gemm", "flash_decode")
     ]
-
-
-def test_plans_for_a_gpu_are_made_in_one_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the caller's stream; what makes a plan may ask for one."""
-    streams: list[object] = []
-    entered = lambda stream: nullcontext(streams.append(stream))  # noqa: E731
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"of {get_ident()}")
-    monkeypatch.setattr(torch.cuda, "stream", entered)
-    gpu, here = torch.device("cuda"), get_ident()
-    first, second = (_apart(get_ident, gpu) for _ in range(2))
-    inner, third = _apart(lambda: (_apart(get_ident, gpu), get_ident()), gpu)
-    assert len({here, first, inner}) == 3 and first == second == third
-    assert streams == [f"of {here}"] * 3 + [f"of {first}"]
-    with pytest.raises(ZeroDivisionError):
-        _apart(lambda: 1 // 0, gpu)
-    assert _apart(get_ident, torch.device("cpu")) == here
 
 
 def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(

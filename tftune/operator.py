@@ -7,9 +7,7 @@ and the key under which a plan is kept; the operation's host checks operands and
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -217,9 +215,7 @@ class Operator:
             self.check_first(operands, shape)
         shape, selected = _served(shape, mode) if config is None else (shape, config)
         config = _fitting(self.host, shape, selected, workspace)
-        plan = _apart(
-            lambda: self.host.prepare(shape, config, workspace, *numbers), workspace.device
-        )
+        plan = self.host.prepare(shape, config, workspace, *numbers)
         plan = checks.checked(plan, shape, workspace)
         make_room(workspace.calls, workspace.shapes)
         if tftune._capture is not None:
@@ -260,32 +256,3 @@ def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> C
         f"{shape.op} runs BSP for {shape}: it needs {needed} bytes of {held}; {advice}",
     )
     return fallback(shape)
-
-
-class _Beside(threading.local):
-    """For each thread that calls, one that makes its plans: a plan may ask for a plan, and one
-    thread for all would wait for itself. It is kept, since to start one takes longer than to hand
-    it a plan."""
-
-    def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(1)
-
-
-_BESIDE = _Beside()
-
-
-def _apart(make: Callable[[], Any], device: torch.device) -> Any:
-    """`make()`, on a GPU in a thread of its own, on this one's stream. Buffers that a plan asks for
-    stay, and what the thread that warms up a CUDA graph of torch.compile allocates goes to a pool
-    that later graphs overwrite (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of
-    torch/_inductor).
-    """
-    if device.type != "cuda":
-        return make()
-    stream = torch.cuda.current_stream(device)
-
-    def run() -> Any:
-        with torch.cuda.stream(stream):
-            return make()
-
-    return _BESIDE.pool.submit(run).result()

@@ -3,7 +3,6 @@ for each shape and config."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from tftune.kernels.all_gather_gemm.rules import (
     band,
     column_chunks,
     copied_at_once,
-    is_registered,
     moving_programs,
     parts,
     parts_bytes,
@@ -155,8 +153,7 @@ def prepare(
     if config.variant == "bsp":
         from tftune.kernels.all_gather_gemm.variants.bsp import bsp
 
-        with workspace.registered() if is_registered(config["form"]) else nullcontext():
-            return bsp(shape, workspace, torch_dtype(shape.dtype), config["form"])
+        return bsp(shape, workspace, torch_dtype(shape.dtype), config["form"])
     if config.variant == "bsp_chunked":
         from tftune.kernels.all_gather_gemm.variants.bsp_chunked import bsp_chunked
 

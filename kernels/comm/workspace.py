@@ -4,7 +4,8 @@ any capture."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -168,19 +169,21 @@ class Workspace:
         dtype: Any,
         allocate: Callable[[int], Any] | None = None,
         zeros: bool = False,
+        registered: bool = False,
     ) -> Any:
         """Local memory for a plan: all that ask under one name share it, since one call runs at a
         time. It holds anything between calls; with `zeros` every plan leaves what it found.
 
         Nothing is freed as long as the workspace lives, as captured graphs hold the addresses. Each
         allocation at least doubles the last, so that all of a name are at most four times the
-        largest request. `allocate`: from bytes to a uint8 tensor. Raises ValueError where memory is
-        missing while a graph is captured.
+        largest request. `allocate`: from bytes to a uint8 tensor. `registered`: memory that the
+        library of the group knows beforehand, where that is NCCL: its collectives copy straight
+        between such buffers. Raises ValueError where memory is missing while a graph is captured.
         """
         import torch
 
         needed = prod(size) * dtype.itemsize
-        known = self.buffers.setdefault(name, [])
+        known = self.buffers.setdefault(f"registered {name}" if registered else name, [])
         whole = next((tensor for tensor in known if tensor.numel() >= needed), None)
         if whole is None:
             if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
@@ -189,16 +192,37 @@ class Workspace:
                     f"{known[-1].numel() if known else 0}; make this call once before the capture"
                 )
             most = max(needed, 2 * known[-1].numel() if known else 0)
-            with torch.inference_mode(False):
+
+            def make() -> Any:
                 if allocate is not None:
-                    whole = allocate(most)
-                else:
-                    make = torch.zeros if zeros else torch.empty
-                    whole = make(most, dtype=torch.uint8, device=self.device)
+                    return allocate(most)
+                with self._registered() if registered else nullcontext():
+                    filled = torch.zeros if zeros else torch.empty
+                    return filled(most, dtype=torch.uint8, device=self.device)
+
+            whole = self._kept(make)
             if zeros and self.device.type == "cuda":  # whatever stream the first call is on
                 torch.cuda.current_stream(self.device).synchronize()
             known.append(whole)
-        return whole[:needed].view(dtype).view(*size)
+        with torch.inference_mode(False):
+            return whole[:needed].view(dtype).view(*size)
+
+    def _kept(self, make: Callable[[], Any]) -> Any:
+        """`make()`, a tensor, in a thread of its own on this one's stream: what the thread that
+        warms up a CUDA graph of torch.compile allocates goes to a pool that later graphs overwrite
+        (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of torch/_inductor). Inference mode,
+        too, is a thread's own."""
+        import torch
+
+        on_gpu = self.device.type == "cuda"
+        stream = torch.cuda.current_stream(self.device) if on_gpu else None
+
+        def run() -> Any:
+            with torch.cuda.stream(stream) if on_gpu else nullcontext():
+                return make()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(run).result()
 
     def set_epoch(self, epoch: int) -> None:
         """Start counting from here, on every rank alike and with no call in flight. The next call's
@@ -226,9 +250,9 @@ class Workspace:
             next(self.turns)
 
     @contextmanager
-    def registered(self) -> Iterator[None]:
-        """What torch allocates in here, the library of the group knows beforehand, where that is
-        NCCL: its collectives copy straight between such buffers. Not while a graph is captured."""
+    def _registered(self) -> Iterator[None]:
+        """What this thread allocates in here, the library of the group knows beforehand, where that
+        is NCCL. Not while a graph is captured."""
         import torch
         import torch.distributed as dist
 

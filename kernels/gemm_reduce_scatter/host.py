@@ -3,7 +3,6 @@ once for each shape and config."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tftune.kernels.comm.workspace import Workspace
@@ -73,16 +72,14 @@ def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> P
         from tftune.kernels.gemm_reduce_scatter.variants.push_ce import push_ce
 
         return push_ce(shape, config, workspace)
-    known = shape.world > 1 and is_registered(config["form"])
-    pool = "registered" if known else "local"
-    with workspace.registered() if known else nullcontext():
-        if config.variant == "bsp":
-            from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
+    registered = shape.world > 1 and is_registered(config["form"])
+    if config.variant == "bsp":
+        from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
 
-            return bsp(shape, workspace, pool)
-        from tftune.kernels.gemm_reduce_scatter.variants.bsp_chunked import bsp_chunked
+        return bsp(shape, workspace, registered)
+    from tftune.kernels.gemm_reduce_scatter.variants.bsp_chunked import bsp_chunked
 
-        return bsp_chunked(shape, workspace, config["chunks"], pool)
+    return bsp_chunked(shape, workspace, config["chunks"], registered)
 
 
 def kernel_sources(

@@ -35,11 +35,11 @@ def steps(
     import torch
     import torch.distributed as dist
 
-    pool = "registered" if is_registered(form) else "local"
+    registered = is_registered(form)
     m, k, world, columns = shape.m, shape.k, shape.world, shape.shard_columns
 
     def buffer(name: str, *size: int) -> torch.Tensor:
-        found: torch.Tensor = workspace.buffer(f"{pool} {name}", size, dtype)
+        found: torch.Tensor = workspace.buffer(name, size, dtype, registered=registered)
         return found
 
     def gather_into(gathered: torch.Tensor, own: torch.Tensor | None = None) -> Call:

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 def bsp(
-    shape: GemmReduceScatter, workspace: Workspace, pool: str
+    shape: GemmReduceScatter, workspace: Workspace, registered: bool
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c); its buffer, the whole product of this rank, is of the pool. With one rank
-    the GEMM is the whole call."""
+    """A call (a, b, c). `registered`: whether the library knows its buffer, the whole product of
+    this rank, beforehand. With one rank the GEMM is the whole call."""
     import torch
     import torch.distributed as dist
 
     alone = shape.world == 1
     size = (0 if alone else shape.m, shape.n)
-    product = workspace.buffer(f"{pool} product", size, torch_dtype(shape.dtype))
+    dtype = torch_dtype(shape.dtype)
+    product = workspace.buffer("product", size, dtype, registered=registered)
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         weights = b.t() if shape.b_layout == "nk" else b

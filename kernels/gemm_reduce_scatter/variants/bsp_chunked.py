@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def bsp_chunked(
-    shape: GemmReduceScatter, workspace: Workspace, chunks: int, pool: str
+    shape: GemmReduceScatter, workspace: Workspace, chunks: int, registered: bool
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c); its buffers, the products of all chunks, are of the pool."""
+    """A call (a, b, c). `registered`: whether the library knows its buffers, the products of all
+    chunks, beforehand."""
     import torch
     import torch.distributed as dist
 
@@ -32,8 +33,8 @@ def bsp_chunked(
     bounds = list(pairwise(rows * number // chunks for number in range(chunks + 1)))
     dtype = torch_dtype(shape.dtype)
     products = [
-        workspace.buffer(f"{pool} product {number}", (world, high - low, shape.n), dtype)
-        for number, (low, high) in enumerate(bounds)
+        workspace.buffer(f"product {number}", size, dtype, registered=registered)
+        for number, size in enumerate((world, high - low, shape.n) for low, high in bounds)
     ]
     sides = SideStreams(workspace, 1)
 

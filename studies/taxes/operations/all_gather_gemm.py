@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
+from tftune.kernels.all_gather_gemm.rules import plain_form
 from tftune.kernels.core.space import Config
 from tftune.studies.taxes.arms import Gap
 
@@ -43,16 +43,13 @@ def trip_bytes(shape: AllGatherGemm) -> int:
 
 def step_plans(shape: AllGatherGemm, form: Config, workspace: Workspace) -> dict[str, Plan]:
     """The plan of each step of BSP, a call (a, b, c), by name."""
-    from contextlib import nullcontext
-
     from tftune.kernels.all_gather_gemm.host import prepare
     from tftune.kernels.all_gather_gemm.variants import bsp
     from tftune.kernels.core.dtypes import torch_dtype
 
     if shape.world == 1:
         return {"gemm": prepare(shape, form, workspace)}
-    with workspace.registered() if is_registered(form["form"]) else nullcontext():
-        return bsp.steps(shape, workspace, torch_dtype(shape.dtype), str(form["form"]))
+    return bsp.steps(shape, workspace, torch_dtype(shape.dtype), str(form["form"]))
 
 
 def waiting_programs(shape: AllGatherGemm, config: Config, units: int) -> int:
