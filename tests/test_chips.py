@@ -231,31 +231,34 @@ def test_what_the_model_needs_is_known_or_named() -> None:
         full |= set() if chip.can.descriptors else {"descriptor_us"}
         assert set(chip.missing(8)) == set(NAMES) - full, chip.name
         assert bool(chip.why_no_model(8)) == bool(chip.missing(8))
-    assert [chip.name for chip in CHIPS.values() if not chip.missing(8)] == ["mi300x", "h200"]
+    known = [chip.name for chip in CHIPS.values() if not chip.missing(8)]
+    assert known == ["mi300x", "h200", "h100"]
 
 
 NAMES_IDLE = {True: set[str](), False: {"fabric_bytes_per_us"}}
 
 
 def test_unknown_rates_are_an_error_with_the_next_command() -> None:
-    h100 = CHIPS["h100"]
-    for read in (lambda: h100.rates, lambda: h100.links, lambda: h100.links_of(2)):
-        with pytest.raises(ValueError, match=r"off for h100, since \d+ .*tftune calibrate.*--chip"):
+    nvl = CHIPS["h100-nvl"]
+    for read in (lambda: nvl.rates, lambda: nvl.links, lambda: nvl.links_of(2)):
+        with pytest.raises(
+            ValueError, match=r"off for h100-nvl, since \d+ .*tftune calibrate.*--chip"
+        ):
             read()
-    with pytest.raises(ValueError, match="hbm_bytes_per_us of h100 is not known"):
-        h100.known("hbm_bytes_per_us")
-    assert h100.links_of(1) is ALONE and H200.links_of(1) is H200.links
+    with pytest.raises(ValueError, match="hbm_bytes_per_us of h100-nvl is not known"):
+        nvl.known("hbm_bytes_per_us")
+    assert nvl.links_of(1) is ALONE and H200.links_of(1) is H200.links
 
 
 def test_what_is_assumed_is_marked_and_counted() -> None:
     assert MI300X.assumptions == "13 of the 26 constants of mi300x are assumed"
     assert H200.assumptions == "1 of the 26 constants of h200 are assumed"
-    h100 = CHIPS["h100"]
-    assert dict(h100.assumed)["load_us"] == H200.rates.load_us  # the same SM
-    measured = {name: 1.0 for name in NAMES if name not in dict(h100.assumed)}
-    whole = h100.with_constants(measured | {"load_us": 2.0})
+    nvl = CHIPS["h100-nvl"]
+    assert dict(nvl.assumed)["load_us"] == H200.rates.load_us  # the same SM
+    measured = {name: 1.0 for name in NAMES if name not in dict(nvl.assumed)}
+    whole = nvl.with_constants(measured | {"load_us": 2.0})
     assert not whole.missing(8) and whole.rates.load_us == 2.0
-    assert whole.assumptions == "6 of the 26 constants of h100 are assumed"
+    assert whole.assumptions == "6 of the 26 constants of h100-nvl are assumed"
     with pytest.raises(TypeError, match="speed is no constant of a chip; the constants are hbm_"):
         constants(speed=1.0)
 
@@ -264,8 +267,9 @@ def test_what_a_calibration_measures_is_never_taken_from_a_relative() -> None:
     """So that a model of a GPU nobody measured stays off, however near its relatives are."""
     from tftune.tuner.calibration.assumptions import RULES
 
-    relatives = [chip for chip in CHIPS.values() if chip not in (H200, MI300X)]
-    assert len(relatives) == 14
+    relatives = [chip for chip in CHIPS.values() if chip not in (H200, MI300X, CHIPS["h100"])]
+    assert len(relatives) == 13
+    assert set(dict(CHIPS["h100"].assumed)) <= RULES.keys()
     for chip in relatives:
         assert set(dict(chip.assumed)) <= RULES.keys() and not chip.sourced, chip.name
     assert len(RATE_NAMES) + len(LINK_NAMES) == len(set(NAMES)) == 26

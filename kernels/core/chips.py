@@ -122,9 +122,19 @@ A100_PCIE = Chip("a100-pcie", "sm_80", ("NVIDIA A100 80GB PCIe",), units=108, wa
 A100_PCIE_40GB = Chip("a100-pcie-40gb", "sm_80", ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
                       units=108, wave_size=32, dies=1, shared_bytes=166_912,
                       cache_bytes=41_943_040)  # fmt: skip
-H100 = Chip("h100", "sm_90", ("NVIDIA H100 80GB HBM3",), units=132, wave_size=32, dies=1,
-            shared_bytes=232_448, cache_bytes=52_428_800, switched=True,
-            assumed=_like(H200, *_SAME_SM))  # fmt: skip
+H100 = Chip(
+    "h100", "sm_90", ("NVIDIA H100 80GB HBM3",), units=132, wave_size=32, dies=1,
+    shared_bytes=232_448, cache_bytes=52_428_800, switched=True,
+    # `tftune calibrate` on 2x H100, 2026-11-28; `db/tuned/h100x2-2026-11-28.chip.json`.
+    sourced=constants(
+        hbm_bytes_per_us=3.004e6, matrix_flops_per_us=762.5e6, stream_share=0.776, block_us=0.60,
+        poll_us=0.21, graph_launch_us=1.08, eager_launch_us=28.9, library_call_us=11.3,
+        link_bytes_per_us=340e3, links_bytes_per_us=339e3, gather_bytes_per_us=242e3,
+        remote_load_us=0.64, signal_us=2.45, flag_us=2.49, engine_us=4.14, engine_host_us=7.4,
+        engine_bytes_per_us=394e3, collective_us=21.4,
+    ),
+    assumed=_like(H200, *_SAME_SM),
+)  # fmt: skip
 H100_PCIE = Chip("h100-pcie", "sm_90", ("NVIDIA H100 PCIe",), units=114, wave_size=32, dies=1,
                  shared_bytes=232_448, cache_bytes=52_428_800)  # fmt: skip
 H100_NVL = Chip("h100-nvl", "sm_90", ("NVIDIA H100 NVL",), units=132, wave_size=32, dies=1,
