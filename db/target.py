@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import platform
 import re
 import subprocess
@@ -44,6 +45,7 @@ _NVIDIA_QUERY = {
     "power.draw": "watts",
     "power.limit": "limit_watts",
 }
+_SHOWN = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 _AMD_FIELDS = ("clock", "temperature", "power")
 
 
@@ -253,8 +255,8 @@ def links() -> str:
 
 
 def clocks() -> dict[str, Any]:
-    """Clocks, temperatures and power by GPU number, as read now; empty where no tool answers within
-    ten seconds.
+    """Clocks, temperatures and power by GPU number, as read now, of the GPUs that this process is
+    shown; empty where no tool answers within ten seconds.
 
     NVIDIA: MHz, degrees Celsius and watts, None where the GPU does not say. AMD: `amd-smi metric`
     as it answers, units inside.
@@ -263,12 +265,13 @@ def clocks() -> dict[str, Any]:
 
 
 def _nvidia_clocks() -> dict[str, Any]:
-    query = f"--query-gpu=index,{','.join(_NVIDIA_QUERY)}"
+    query = f"--query-gpu=index,uuid,{','.join(_NVIDIA_QUERY)}"
     answer = _answer("nvidia-smi", query, "--format=csv,noheader,nounits")
     rows = csv.reader(answer.splitlines(), skipinitialspace=True)
     return {
         index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False))
-        for index, *values in rows
+        for index, uuid, *values in rows
+        if _is_shown(index, uuid)
     }
 
 
@@ -291,7 +294,16 @@ def _amd_clocks() -> dict[str, Any]:
     return {
         str(gpu["gpu"]): {field: gpu[field] for field in _AMD_FIELDS if field in gpu}
         for gpu in gpus
+        if _is_shown(str(gpu["gpu"]))
     }
+
+
+def _is_shown(index: str, uuid: str = "") -> bool:
+    """Whether this process may see the GPU: a job of two on a node of eight leaves six alone. A
+    variable names GPUs by number, or by the beginning of what the driver calls them."""
+    named = (os.environ.get(name) for name in _SHOWN)
+    shown = next((text.split(",") for text in named if text is not None), [index])
+    return any(one == index or (one and uuid.startswith(one)) for one in map(str.strip, shown))
 
 
 def _answer(*command: str) -> str:

@@ -143,7 +143,10 @@ def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
 
 
 def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "0, 1980, 3201, 1980, 31, 75.21, 700.00", "1, 345, 3201, 1980, 29, [N/A], 700.00"
+    lines = (
+        "0, GPU-0a1, 1980, 3201, 1980, 31, 75.21, 700.00",
+        "1, GPU-1b2, 345, 3201, 1980, 29, [N/A], 700.00",
+    )
     tool(tmp_path, monkeypatch, "nvidia-smi", "; ".join(f"echo '{line}'" for line in lines))
     read = target.clocks()
     assert list(read) == ["0", "1"]
@@ -152,6 +155,9 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "limit_watts": 700,
     }  # fmt: skip
     assert read["1"]["watts"] is None
+    for shown, numbers in (("1", ["1"]), ("GPU-0a,1", ["0", "1"]), ("GPU-0a1", ["0"]), ("", [])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+        assert list(target.clocks()) == numbers
 
 
 @pytest.mark.parametrize("wrapped", ['{"gpu_data": %s}', "%s"])
@@ -165,6 +171,8 @@ def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped:
         "0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}},
         "1": {"power": "N/A"},
     }
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
+    assert list(target.clocks()) == ["1"]
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo not json", "sleep 5"])
