@@ -44,7 +44,8 @@ def figures(title: str, op: str, target: str) -> str:
     said = [layout for words, layout in LAYOUTS.items() if words in title]
     part = said[0] if said else PLAIN.get(op, "")
     world = f"world={target.partition('x')[2]}"
-    reports: dict[str, Any] = document["held_out"]["graph"]
+    mode = "eager" if title.endswith(", eager") else "graph"
+    reports: dict[str, Any] = document["held_out"][mode]
     (report,) = (
         each for name, each in reports.items() if part in f"{name}," and world in name.split(",")
     )

@@ -32,7 +32,7 @@ def test_the_page_shows_what_was_measured() -> None:
         plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
         row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
         assert f"{name.split()[-1]}{row}" in page, name
-    assert len(cases) == 29
+    assert len(cases) == 41
 
 
 def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ _HOOKED = "_tftune_hooked"
 def register() -> None:
     """Hook vLLM where the variable says so. vLLM calls it in every process, at times twice. A vLLM
     without one of the interfaces is left alone, with one warning."""
-    if os.environ.get(VARIABLE, "0") in ("", "0"):
+    if not _asked():
         return
     from tftune.models.compatibility import log_once
 
@@ -67,7 +67,8 @@ def register() -> None:
         return compiled.start, compiled.end
 
     def ranged(_: None, config: Any) -> None:
-        split(config)
+        if _asked():  # a process may make an engine with the plug-in, then one without
+            split(config)
 
     def begun(_: None, *given: Any, **named: Any) -> None:
         from tftune.engines.engine_pass import pass_of
@@ -93,6 +94,10 @@ def register() -> None:
     _behind(parallel_state, "initialize_model_parallel", begun)
     _behind(VllmConfig, "compute_hash", hashed)
     _behind(PostGradPassManager, "configure", configured)
+
+
+def _asked() -> bool:
+    return os.environ.get(VARIABLE, "0") not in ("", "0")
 
 
 class CustomAllReduce:
