@@ -2,9 +2,8 @@
 
 usage: python tests/fingerprint.py [--renew]
 
-Without --renew it prints what differs from tests/pins/. With it, the pins of the installed Triton
-are written anew: only after `revision` was raised, for a new variant, or after a node showed that
-times are the same.
+Without --renew it prints what differs from tests/pins/. With it, pins of the installed Triton are
+written anew: after `revision` was raised, for a new variant, or where a node showed equal times.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ def tracing(trace: Trace) -> Iterator[None]:
         return q
 
     def registered(self: Any) -> Any:
-        if "registered buffers" not in trace.lines:  # once, for however many a plan has
+        if "registered buffers" not in trace.lines:  # once a plan
             trace.note("registered buffers")
         return nullcontext()
 
