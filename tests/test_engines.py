@@ -118,6 +118,18 @@ def test_a_plug_in_is_off_by_default_and_hooks_what_it_names(
     assert hooked(fakes) == (count if value == "1" else 0)
 
 
+def test_an_engine_without_the_plug_in_keeps_its_ranges_beside_one_with_it(
+    fakes: Modules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, found = vars(fakes["vllm.config"])["VllmConfig"](), list[object]()
+    monkeypatch.setattr(vllm, "split", found.append)
+    for value in ("1", "0"):
+        monkeypatch.setenv(vllm.VARIABLE, value)
+        vllm.register()
+        config._set_compile_ranges()
+    assert found == [config]
+
+
 @pytest.mark.parametrize(
     ("name", "module", "attribute"),
     [
