@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -45,7 +45,6 @@ _NVIDIA_QUERY = {
     "power.draw": "watts",
     "power.limit": "limit_watts",
 }
-_SHOWN = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 _AMD_FIELDS = ("clock", "temperature", "power")
 
 
@@ -267,11 +266,12 @@ def clocks() -> dict[str, Any]:
 def _nvidia_clocks() -> dict[str, Any]:
     query = f"--query-gpu=index,uuid,{','.join(_NVIDIA_QUERY)}"
     answer = _answer("nvidia-smi", query, "--format=csv,noheader,nounits")
-    rows = csv.reader(answer.splitlines(), skipinitialspace=True)
+    rows = list(csv.reader(answer.splitlines(), skipinitialspace=True))
+    shown = _shown([(index, uuid) for index, uuid, *_ in rows], "CUDA_VISIBLE_DEVICES")
     return {
         index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False))
-        for index, uuid, *values in rows
-        if _is_shown(index, uuid)
+        for index, _, *values in rows
+        if index in shown
     }
 
 
@@ -291,19 +291,33 @@ def _amd_clocks() -> dict[str, Any]:
     except json.JSONDecodeError:
         return {}
     gpus = answer.get("gpu_data", []) if isinstance(answer, dict) else answer
+    hip = "HIP_VISIBLE_DEVICES" if "HIP_VISIBLE_DEVICES" in os.environ else "CUDA_VISIBLE_DEVICES"
+    shown = _shown([(str(gpu["gpu"]), "") for gpu in gpus], "ROCR_VISIBLE_DEVICES", hip)
     return {
         str(gpu["gpu"]): {field: gpu[field] for field in _AMD_FIELDS if field in gpu}
         for gpu in gpus
-        if _is_shown(str(gpu["gpu"]))
+        if str(gpu["gpu"]) in shown
     }
 
 
-def _is_shown(index: str, uuid: str = "") -> bool:
-    """Whether this process may see the GPU: a job of two on a node of eight leaves six alone. A
-    variable names GPUs by number, or by the beginning of what the driver calls them."""
-    named = (os.environ.get(name) for name in _SHOWN)
-    shown = next((text.split(",") for text in named if text is not None), [index])
-    return any(one == index or (one and uuid.startswith(one)) for one in map(str.strip, shown))
+def _shown(gpus: Sequence[tuple[str, str]], *variables: str) -> set[str]:
+    """The numbers of those GPUs that this process may see: a job of two on a node of eight leaves
+    six alone. `gpus`: number and UUID. Each variable names some that the one before it left, by
+    place or by the beginning of a UUID, up to the first that is none; where it names none that the
+    tool knows, it does not count."""
+    for variable in variables:
+        found: list[tuple[str, str]] = []
+        for one in map(str.strip, os.environ.get(variable, "").split(",")):
+            named = [
+                gpu
+                for place, gpu in enumerate(gpus)
+                if one == str(place) or (one and gpu[1].startswith(one))
+            ]
+            if len(named) != 1:
+                break
+            found += named
+        gpus = found or gpus
+    return {number for number, _ in gpus}
 
 
 def _answer(*command: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import gc
 import random
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from threading import get_ident
 from typing import Any
 
@@ -94,7 +95,11 @@ def test_memory_is_had_in_another_thread_on_the_caller_s_stream(
 ) -> None:
     """So that it is of no pool of the caller's, and no tensor of inference mode."""
     entered: list[object] = []
+    devices: list[object] = []
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(
+        torch.cuda, "set_device", lambda device: devices.append((device, get_ident()))
+    )
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"of {get_ident()}")
     monkeypatch.setattr(
         torch.cuda, "stream", lambda stream: nullcontext(entered.append((stream, get_ident())))
@@ -110,9 +115,33 @@ def test_memory_is_had_in_another_thread_on_the_caller_s_stream(
         assert workspace.buffer("gathered", (4,), torch.int32, allocate).shape == (4,)
     (stream, other), (_, thread) = entered
     assert stream == f"of {get_ident()}" and other == thread != get_ident()
-    assert not taken.is_inference()
+    assert not taken.is_inference() and devices == [(workspace.device, thread)]
     with pytest.raises(ZeroDivisionError):
         workspace.buffer("copied", (8,), torch.int32, lambda count: 1 // 0)
+
+
+def test_memory_that_the_library_knows_is_had_in_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool of torch is the thread's that enters it."""
+    events: list[tuple[str, int]] = []
+
+    @contextmanager
+    def pool(workspace: Workspace) -> Iterator[None]:
+        events.append(("entered", get_ident()))
+        yield
+        events.append(("left", get_ident()))
+
+    def empty(*size: Any, **options: Any) -> torch.Tensor:
+        events.append(("had", get_ident()))
+        return torch.zeros(*size, **options)
+
+    monkeypatch.setattr(Workspace, "_registered", pool)
+    monkeypatch.setattr(torch, "empty", empty)
+    workspace = lone()
+    known = workspace.buffer("gathered", (8,), torch.int32, registered=True)
+    assert [name for name, _ in events] == ["entered", "had", "left"]
+    assert len({thread for _, thread in events}) == 1
+    assert workspace.buffer("gathered", (8,), torch.int32).data_ptr() != known.data_ptr()
+    assert [name for name, _ in events] == ["entered", "had", "left", "had"]
 
 
 def test_memory_that_is_missing_in_a_capture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,16 +118,19 @@ def test_a_plug_in_is_off_by_default_and_hooks_what_it_names(
     assert hooked(fakes) == (count if value == "1" else 0)
 
 
-def test_an_engine_without_the_plug_in_keeps_its_ranges_beside_one_with_it(
+def test_an_engine_without_the_plug_in_is_as_it_was_beside_one_with_it(
     fakes: Modules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, found = vars(fakes["vllm.config"])["VllmConfig"](), list[object]()
+    state: Any = fakes["vllm.distributed.parallel_state"]
+    state.get_tp_group = lambda: found.append("group") or SimpleNamespace(world_size=1)
     monkeypatch.setattr(vllm, "split", found.append)
     for value in ("1", "0"):
         monkeypatch.setenv(vllm.VARIABLE, value)
         vllm.register()
         config._set_compile_ranges()
-    assert found == [config]
+        state.initialize_model_parallel()
+    assert found == [config, "group"]
 
 
 @pytest.mark.parametrize(
@@ -328,42 +331,6 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     names = [type(one).__name__ for one in manager.passes]
     assert names.index("EnginePass") == place
     assert pass_.sizes == (1, 2, 3, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
-
-
-@pytest.mark.parametrize(
-    ("ranks", "ends", "captured", "given", "found"),
-    [
-        (2, [2048], [1, 2, 512], {}, [32, 256, 512, 2048]),
-        (2, [2048], [1, 256], {}, [32, 256, 2048]),
-        (8, [100, 2048], [1, 128], {}, [32, 100, 128, 2048]),
-        (8, [31, 255, 2048], [512], {}, [31, 255, 512, 2048]),
-        (2, [2048], [33], {}, [33, 2048]),
-        (2, [2048], [8], {}, [8, 2048]),
-        (8, [64], [128], {}, [32, 64]),
-        (2, [2048], None, {}, [2048]),
-        (2, [], [512], {}, []),
-        (1, [2048], [512], {}, [2048]),
-        (2, [2048], [512], {"fuse_allreduce_rms": True}, [2048]),
-        (2, [2048], [512], {"fuse_allreduce_rms": True, "variable": "first"}, [32, 256, 512, 2048]),
-        (2, [2048], [512], {"compile_mm_encoder": True}, [2048]),
-    ],
-)
-def test_ranges_of_tokens_get_graphs_of_their_own(
-    ranks: int, ends: list[int], captured: list[int] | None, given: dict[str, Any],
-    found: list[int], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """In addition to those that vLLM's user gave, below the most that a step has."""
-    monkeypatch.setenv(vllm.VARIABLE, given.get("variable", "1"))
-    fused = SimpleNamespace(fuse_allreduce_rms=given.get("fuse_allreduce_rms", False))
-    compiled = SimpleNamespace(
-        compile_ranges_endpoints=ends, cudagraph_capture_sizes=captured, pass_config=fused,
-        compile_mm_encoder=given.get("compile_mm_encoder", False),
-    )  # fmt: skip
-    sharing = SimpleNamespace(tensor_parallel_size=ranks)
-    config = SimpleNamespace(compilation_config=compiled, parallel_config=sharing)
-    for _ in range(2):
-        vllm.split(config)
-        assert compiled.compile_ranges_endpoints == found
 
 
 @pytest.mark.parametrize(

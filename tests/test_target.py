@@ -142,6 +142,13 @@ def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
     assert subprocess.check_output(command, env=alone, text=True) == "True\n"
 
 
+@pytest.fixture
+def all_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for runtime in ("CUDA", "HIP", "ROCR"):
+        monkeypatch.delenv(f"{runtime}_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.mark.usefixtures("all_shown")
 def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
         "0, GPU-0a1, 1980, 3201, 1980, 31, 75.21, 700.00",
@@ -155,11 +162,17 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "limit_watts": 700,
     }  # fmt: skip
     assert read["1"]["watts"] is None
-    for shown, numbers in (("1", ["1"]), ("GPU-0a,1", ["0", "1"]), ("GPU-0a1", ["0"]), ("", [])):
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")  # nothing to NVIDIA's
+    both = ["0", "1"]
+    for shown, numbers in {
+        "1": ["1"], "GPU-0a, 1": both, "GPU-0a1": ["0"], "0,-1,1": ["0"], "GPU-": both, "": both,
+        "MIG-7": both,
+    }.items():  # fmt: skip
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
         assert list(target.clocks()) == numbers
 
 
+@pytest.mark.usefixtures("all_shown")
 @pytest.mark.parametrize("wrapped", ['{"gpu_data": %s}', "%s"])
 def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: str) -> None:
     gpus = (
@@ -171,8 +184,12 @@ def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped:
         "0": {"clock": {"gfx_0": {"clk": {"value": 2100, "unit": "MHz"}}}},
         "1": {"power": "N/A"},
     }
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert list(target.clocks()) == ["0"]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
     assert list(target.clocks()) == ["1"]
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "1,0")  # of these HIP's is the second
+    assert list(target.clocks()) == ["0"]
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo not json", "sleep 5"])

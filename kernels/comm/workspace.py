@@ -218,6 +218,8 @@ class Workspace:
         stream = torch.cuda.current_stream(self.device) if on_gpu else None
 
         def run() -> Any:
+            if on_gpu:  # a thread begins on GPU 0
+                torch.cuda.set_device(self.device)
             with torch.cuda.stream(stream) if on_gpu else nullcontext():
                 return make()
 

@@ -66,11 +66,14 @@ def register() -> None:
         compiled = get_pass_context().compile_range
         return compiled.start, compiled.end
 
+    # Hooks stay where a process, or one forked from it, makes an engine without the plug-in.
     def ranged(_: None, config: Any) -> None:
-        if _asked():  # a process may make an engine with the plug-in, then one without
+        if _asked():
             split(config)
 
     def begun(_: None, *given: Any, **named: Any) -> None:
+        if not _asked():
+            return
         from tftune.engines.engine_pass import pass_of
 
         group = parallel_state.get_tp_group()
