@@ -144,17 +144,17 @@ def test_the_model_of_one_gpu_needs_no_links() -> None:
     """What one GPU alone can measure is enough for one rank, and not for two."""
     from tftune.kernels.core.chip import RATE_NAMES
 
-    alone = CHIPS["h100"].with_constants({name: H200.known(name) for name in RATE_NAMES})
+    alone = CHIPS["h100-nvl"].with_constants({name: H200.known(name) for name in RATE_NAMES})
     assert alone.missing(1) == () and "collective_us" in alone.missing(2)
     for shape in (*GEMMS, *DECODES):
         for config in operation(shape.op).space.defaults(shape, alone):
             assert 0 < predict(shape, config, "eager", alone) < math.inf
-    with pytest.raises(ValueError, match=r"off for h100, since .*link_bytes_per_us"):
+    with pytest.raises(ValueError, match=r"off for h100-nvl, since .*link_bytes_per_us"):
         predict(AllGatherGemm(16, 40, 128, 2), Config("push"), "graph", alone)
 
 
 def test_a_calibration_leaves_out_what_needs_a_peer() -> None:
-    found = dict(calibrate(Target.parse("h100x1"), emulated=True))
+    found = dict(calibrate(Target.parse("h100-nvlx1"), emulated=True))
     left_out = {name for name, answer in found.items() if answer == NO_PEER}
     assert left_out == {"loads", "collective", "large_collective", "copy_engines"}
     measured = {name for answer in found.values() if isinstance(answer, dict) for name in answer}
