@@ -202,7 +202,7 @@ def test_doctor_says_what_is_on_and_what_is_off(
     assert "model: the analytic model is off for nvidia-l40s" in out and "tftune calibrate" in out
 
 
-@pytest.mark.parametrize("target", [NAME, "h100x8"])
+@pytest.mark.parametrize("target", [NAME, "a100x8"])
 def test_without_rates_there_is_no_modelled_time(
     target: str,
     db: Path,
