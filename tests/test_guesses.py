@@ -62,10 +62,12 @@ class TestDefaults:
         )
 
     def test_few_rows_of_a_wide_gemm_get_the_tile_that_fills_one_wave(self) -> None:
-        """one_shot_ll with 128 columns took 67.6 us where the default of 64 took 92 (2x H100)."""
-        proposed = list(guesses.defaults(SHAPES[2], "graph", H100))[::2]  # defaults beside them
-        best = next(config for config in proposed if config.variant == "one_shot_ll")
-        assert best["block_n"] == 128 and best["split_k"] == 1
+        """one_shot_ll with 128 columns took 67.6 us where the default of 64 took 92 (2x H100). With
+        H100's own constants it is the best of its variant, behind the default in the list."""
+        bests = list(guesses.defaults(SHAPES[2], "graph", H100))[::2]
+        for proposed in (guesses.defaults(SHAPES[2], "graph", H100_NVL), bests):
+            best = next(config for config in proposed if config.variant == "one_shot_ll")
+            assert best["block_n"] == 128 and best["split_k"] == 1
 
     def test_a_chip_without_a_relative_gets_the_defaults(self) -> None:
         space = operation("all_reduce").space
