@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def waits(pid: int) -> bool:
+    """Whether the first thread of a process waits, and did not wake up for 50 ms."""
+
+    def seen() -> list[tuple[str, str]]:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return re.findall(r"State:\s*(\w)|ctxt_switches:\s*(\d+)", status)
+
+    before = seen()
+    time.sleep(0.05)
+    return before[0][0] == "S" and seen() == before
+
+
 @pytest.mark.parametrize(
     ("wait", "threads"),
     [(False, False), (True, False), (True, True)],
@@ -61,12 +74,10 @@ def test_ctrl_c_ends_a_pool_quietly(tmp_path: Path, wait: bool, threads: bool) -
     ) as process:
         assert process.stdout is not None
         children = [int(pid) for pid in process.stdout.readline().split()]
+        while not waits(process.pid):  # a signal on Python's way into a lock is not heard
+            pass
         os.killpg(process.pid, signal.SIGINT)
-        try:
-            out, errors = process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:  # Python hears nothing on its last step into a lock
-            os.killpg(process.pid, signal.SIGINT)
-            out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=30)
     assert (process.returncode, out.split(), errors) == (0, ["stopped"], "")
     assert len(children) == 2 * wait
     for child in children:

@@ -82,12 +82,11 @@ class Helpers(ProcessPoolExecutor):
             return super().submit(work, *arguments, **named)
 
     def kill(self) -> None:
-        """End the processes, one that hangs included: `shutdown` alone would leave the interpreter
-        waiting for it."""
-        processes = list((self._processes or {}).values())
-        self.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        """End the processes, one that hangs included: `shutdown` alone would wait for its work. The
+        thread that manages them ends, too: at the interpreter's end it would print an error."""
+        for process in list((self._processes or {}).values()):
             process.kill()
+        self.shutdown(cancel_futures=True)
 
     def __exit__(
         self,
