@@ -254,8 +254,8 @@ def links() -> str:
 
 
 def clocks() -> dict[str, Any]:
-    """Clocks, temperatures and power by GPU number, as read now, of the GPUs that this process is
-    shown; empty where no tool answers within ten seconds.
+    """Clocks, temperatures and power by GPU number, as read now, of the GPUs visible to this
+    process; empty where no tool answers within ten seconds.
 
     NVIDIA: MHz, degrees Celsius and watts, None where the GPU does not say. AMD: `amd-smi metric`
     as it answers, units inside.
@@ -267,11 +267,11 @@ def _nvidia_clocks() -> dict[str, Any]:
     query = f"--query-gpu=index,uuid,{','.join(_NVIDIA_QUERY)}"
     answer = _answer("nvidia-smi", query, "--format=csv,noheader,nounits")
     rows = list(csv.reader(answer.splitlines(), skipinitialspace=True))
-    shown = _shown([(index, uuid) for index, uuid, *_ in rows], "CUDA_VISIBLE_DEVICES")
+    visible = _visible([(index, uuid) for index, uuid, *_ in rows], "CUDA_VISIBLE_DEVICES")
     return {
         index: dict(zip(_NVIDIA_QUERY.values(), map(_number, values), strict=False))
         for index, _, *values in rows
-        if index in shown
+        if index in visible
     }
 
 
@@ -292,19 +292,22 @@ def _amd_clocks() -> dict[str, Any]:
         return {}
     gpus = answer.get("gpu_data", []) if isinstance(answer, dict) else answer
     hip = "HIP_VISIBLE_DEVICES" if "HIP_VISIBLE_DEVICES" in os.environ else "CUDA_VISIBLE_DEVICES"
-    shown = _shown([(str(gpu["gpu"]), "") for gpu in gpus], "ROCR_VISIBLE_DEVICES", hip)
+    visible = _visible([(str(gpu["gpu"]), "") for gpu in gpus], "ROCR_VISIBLE_DEVICES", hip)
     return {
         str(gpu["gpu"]): {field: gpu[field] for field in _AMD_FIELDS if field in gpu}
         for gpu in gpus
-        if str(gpu["gpu"]) in shown
+        if str(gpu["gpu"]) in visible
     }
 
 
-def _shown(gpus: Sequence[tuple[str, str]], *variables: str) -> set[str]:
-    """The numbers of those GPUs that this process may see: a job of two on a node of eight leaves
-    six alone. `gpus`: number and UUID. Each variable names some that the one before it left, by
-    place or by the beginning of a UUID, up to the first that is none; where it names none that the
-    tool knows, it does not count."""
+def _visible(gpus: Sequence[tuple[str, str]], *variables: str) -> set[str]:
+    """The numbers of the GPUs that these variables leave visible: a job of two GPUs on a node of
+    eight does not answer for the other six.
+
+    `gpus`: number and UUID of each. A variable lists GPUs by their place among those that the one
+    before it left, or by the beginning of a UUID, and ends at the first entry that fits no single
+    GPU. One whose first entry fits none is ignored.
+    """
     for variable in variables:
         found: list[tuple[str, str]] = []
         for one in map(str.strip, os.environ.get(variable, "").split(",")):

@@ -90,7 +90,7 @@ def test_plans_of_one_size_share_buffers_and_growing_frees_none() -> None:
     assert not zeros.any() and [len(found) for found in workspace.buffers.values()] == [2, 1, 1]
 
 
-def test_memory_is_had_in_another_thread_on_the_caller_s_stream(
+def test_memory_is_allocated_in_another_thread_on_the_caller_s_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that it is of no pool of the caller's, and no tensor of inference mode."""
@@ -120,7 +120,7 @@ def test_memory_is_had_in_another_thread_on_the_caller_s_stream(
         workspace.buffer("copied", (8,), torch.int32, lambda count: 1 // 0)
 
 
-def test_memory_that_the_library_knows_is_had_in_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registered_memory_is_allocated_in_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool of torch is the thread's that enters it."""
     events: list[tuple[str, int]] = []
 
@@ -131,17 +131,17 @@ def test_memory_that_the_library_knows_is_had_in_its_pool(monkeypatch: pytest.Mo
         events.append(("left", get_ident()))
 
     def empty(*size: Any, **options: Any) -> torch.Tensor:
-        events.append(("had", get_ident()))
+        events.append(("allocated", get_ident()))
         return torch.zeros(*size, **options)
 
     monkeypatch.setattr(Workspace, "_registered", pool)
     monkeypatch.setattr(torch, "empty", empty)
     workspace = lone()
     known = workspace.buffer("gathered", (8,), torch.int32, registered=True)
-    assert [name for name, _ in events] == ["entered", "had", "left"]
+    assert [name for name, _ in events] == ["entered", "allocated", "left"]
     assert len({thread for _, thread in events}) == 1
     assert workspace.buffer("gathered", (8,), torch.int32).data_ptr() != known.data_ptr()
-    assert [name for name, _ in events] == ["entered", "had", "left", "had"]
+    assert [name for name, _ in events] == ["entered", "allocated", "left", "allocated"]
 
 
 def test_memory_that_is_missing_in_a_capture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,12 +143,12 @@ def test_build_imports_no_torch_without_a_driver(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def all_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     for runtime in ("CUDA", "HIP", "ROCR"):
         monkeypatch.delenv(f"{runtime}_VISIBLE_DEVICES", raising=False)
 
 
-@pytest.mark.usefixtures("all_shown")
+@pytest.mark.usefixtures("all_visible")
 def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
         "0, GPU-0a1, 1980, 3201, 1980, 31, 75.21, 700.00",
@@ -164,15 +164,15 @@ def test_clocks_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert read["1"]["watts"] is None
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")  # nothing to NVIDIA's
     both = ["0", "1"]
-    for shown, numbers in {
+    for visible, numbers in {
         "1": ["1"], "GPU-0a, 1": both, "GPU-0a1": ["0"], "0,-1,1": ["0"], "GPU-": both, "": both,
         "MIG-7": both,
     }.items():  # fmt: skip
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert list(target.clocks()) == numbers
 
 
-@pytest.mark.usefixtures("all_shown")
+@pytest.mark.usefixtures("all_visible")
 @pytest.mark.parametrize("wrapped", ['{"gpu_data": %s}', "%s"])
 def test_clocks_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapped: str) -> None:
     gpus = (

@@ -176,8 +176,8 @@ class Workspace:
 
         Nothing is freed as long as the workspace lives, as captured graphs hold the addresses. Each
         allocation at least doubles the last, so that all of a name are at most four times the
-        largest request. `allocate`: from bytes to a uint8 tensor. `registered`: memory that the
-        library of the group knows beforehand, where that is NCCL: its collectives copy straight
+        largest request. `allocate`: from bytes to a uint8 tensor. `registered`: memory
+        registered with the group's library, where that is NCCL: its collectives copy straight
         between such buffers. Raises ValueError where memory is missing while a graph is captured.
         """
         import torch
@@ -200,25 +200,27 @@ class Workspace:
                     filled = torch.zeros if zeros else torch.empty
                     return filled(most, dtype=torch.uint8, device=self.device)
 
-            whole = self._kept(make)
+            whole = self._in_own_thread(make)
             if zeros and self.device.type == "cuda":  # whatever stream the first call is on
                 torch.cuda.current_stream(self.device).synchronize()
             known.append(whole)
         with torch.inference_mode(False):
             return whole[:needed].view(dtype).view(*size)
 
-    def _kept(self, make: Callable[[], Any]) -> Any:
-        """`make()`, a tensor, in a thread of its own on this one's stream: what the thread that
-        warms up a CUDA graph of torch.compile allocates goes to a pool that later graphs overwrite
-        (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of torch/_inductor). Inference mode,
-        too, is a thread's own."""
+    def _in_own_thread(self, make: Callable[[], Any]) -> Any:
+        """`make()`, in a thread that is started for it, on the caller's stream.
+
+        What the thread that warms up a CUDA graph of torch.compile allocates goes to a pool that
+        later graphs overwrite (`_use_cuda_memory_pool_manager` in cudagraph_trees.py of
+        torch/_inductor). The caller's inference mode does not reach the thread, either.
+        """
         import torch
 
         on_gpu = self.device.type == "cuda"
         stream = torch.cuda.current_stream(self.device) if on_gpu else None
 
         def run() -> Any:
-            if on_gpu:  # a thread begins on GPU 0
+            if on_gpu:  # a new thread's device is GPU 0
                 torch.cuda.set_device(self.device)
             with torch.cuda.stream(stream) if on_gpu else nullcontext():
                 return make()
@@ -253,8 +255,8 @@ class Workspace:
 
     @contextmanager
     def _registered(self) -> Iterator[None]:
-        """What this thread allocates in here, the library of the group knows beforehand, where that
-        is NCCL. Not while a graph is captured."""
+        """Within it, memory that this thread allocates is registered with the group's library,
+        where that is NCCL. Not while a graph is captured."""
         import torch
         import torch.distributed as dist
 

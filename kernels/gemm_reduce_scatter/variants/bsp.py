@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def bsp(
     shape: GemmReduceScatter, workspace: Workspace, registered: bool
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c). `registered`: whether the library knows its buffer, the whole product of
-    this rank, beforehand. With one rank the GEMM is the whole call."""
+    """A call (a, b, c). `registered`: whether its buffer, the whole product of this rank, is
+    registered with the library. With one rank the GEMM is the whole call."""
     import torch
     import torch.distributed as dist
 

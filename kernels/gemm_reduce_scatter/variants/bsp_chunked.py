@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def bsp_chunked(
     shape: GemmReduceScatter, workspace: Workspace, chunks: int, registered: bool
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c). `registered`: whether the library knows its buffers, the products of all
-    chunks, beforehand."""
+    """A call (a, b, c). `registered`: whether its buffers, the products of all chunks, are
+    registered with the library."""
     import torch
     import torch.distributed as dist
 
