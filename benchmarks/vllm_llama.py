@@ -8,11 +8,12 @@ Two engines share the GPUs, one without the plug-in and one with it, and take tu
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
 sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
 all sequences of a batch, a mean of some 64; a prompt is the time to its first token, and a new one
-has a length that none had before, from a quarter of --prompt on. Times are medians over rounds,
-with all that vLLM does on the host. `apart` is the largest difference between the two engines in a
-log-probability of a prompt's own tokens; `itself`, that between two runs of the engine without the
-plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a prompt, in
-both engines, by torch's profiler.
+has a length that none had before, from a quarter of --prompt on. Those of a row follow each other
+in one engine; any other prompt finds a host that has just run the other engine. Times are medians
+over rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
+engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of the engine
+without the plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a
+prompt, in both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -41,6 +42,8 @@ SHORT = 16
 """Tokens of a prompt that is decoded."""
 APART = 23
 """Tokens by which one new prompt is longer than the last."""
+NEW, IN_A_ROW, ROW = "new prompt", "new prompts in a row", 4
+"""Cases of prompts whose length none had before: one a turn, or so many in a row."""
 KERNELS = 20
 """Of a profile, that are shown."""
 VARIABLE = "TFTUNE_VLLM"
@@ -91,6 +94,11 @@ def seconds(llm: Any, prompts: Sequence[Sequence[int]], tokens: int) -> float:
     began = time.monotonic()
     llm.generate(given, asked, use_tqdm=False)
     return time.monotonic() - began
+
+
+def first_token_seconds(llm: Any, prompts: Sequence[Sequence[int]]) -> float:
+    """Time until each prompt has one token."""
+    return seconds(llm, prompts, 1)
 
 
 def step_seconds(llm: Any, prompts: Sequence[Sequence[int]]) -> float:
@@ -192,6 +200,19 @@ def kernels_beside(plain: Kernels, ours: Kernels) -> list[str]:
     return [*lines, f"{'sum':>12} {sums[0]:8.1f} {'':12} {sums[1]:8.1f}"]
 
 
+def asked(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[int]]]:
+    """The calls of a case in one turn, each of one or more prompts."""
+    words, number = name.rsplit(" ", 1)
+    if words == "decode":
+        return [[tokens[place : place + SHORT] for place in range(int(number))]]
+    lengths = [len(tokens)]
+    if words == NEW:
+        lengths = [int(number) + APART * turn]
+    elif words == IN_A_ROW:  # between those of NEW
+        lengths = [int(number) + APART // 2 + APART * (ROW * turn + place) for place in range(ROW)]
+    return [[tokens[:length]] for length in lengths]
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     model = MODELS[options.model]
     (folder / "config.json").write_text(json.dumps(config_of(model, options.layers)))
@@ -208,19 +229,18 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}}
     for name, one in (("itself", again), ("apart", other)):
         found[name] = max(abs(a - b) for a, b in zip(first, one, strict=True))
-    cases = {f"decode {batch}": batch for batch in options.batches}
-    new = f"new prompt {options.prompt // 4}"
-    for name, batch in {**cases, f"prompt {options.prompt}": 0, new: 0}.items():
-        prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
+    least = options.prompt // 4
+    cases = [f"decode {batch}" for batch in options.batches]
+    for name in [*cases, f"prompt {options.prompt}", f"{NEW} {least}", f"{IN_A_ROW} {least}"]:
+        call = step_seconds if name in cases else first_token_seconds
         times: list[list[float]] = [[], []]
         for turn in range(options.rounds + 1):
             if time.monotonic() > until:
                 break
-            if name == new:
-                prompts = [tokens[: options.prompt // 4 + APART * turn]]
+            every = asked(name, turn, tokens)
             for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
-                took = step_seconds(llm, prompts) if batch else seconds(llm, prompts, 1)
-                times[place] += [took] if turn else []
+                took = [call(llm, prompts) for prompts in every]
+                times[place] += took if turn else []
         if min(map(len, times)):
             found["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
     for batch in options.profile:
@@ -234,13 +254,13 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def report(found: dict[str, Any], options: argparse.Namespace, target: str) -> str:
     import vllm
 
-    lines, ratios = [f"{'case':16} {'vLLM ms':>9} {'ours ms':>9} {'ratio':>6}"], {}
+    lines, ratios = [f"{'case':25} {'vLLM ms':>9} {'ours ms':>9} {'ratio':>6}"], {}
     for name, one in found["cases"].items():
         ours, plain = median(one["ours_s"]), median(one["plain_s"])
         ratios[name] = plain / ours
         batch = int(name.split()[1]) if name.startswith("decode") else 0
         rate = f"{batch / plain:10.0f} {batch / ours:10.0f} tokens/s" if batch else ""
-        lines.append(f"{name:16} {plain * 1e3:9.3f} {ours * 1e3:9.3f} {ratios[name]:6.3f} {rate}")
+        lines.append(f"{name:25} {plain * 1e3:9.3f} {ours * 1e3:9.3f} {ratios[name]:6.3f} {rate}")
     decode = geometric_mean(ratio for name, ratio in ratios.items() if name.startswith("decode"))
     prompt = [ratio for name, ratio in ratios.items() if name.startswith("prompt")]
     lines.append(f"log-probabilities: itself {found['itself']:.1e}, apart {found['apart']:.1e}")

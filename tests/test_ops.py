@@ -158,6 +158,13 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
         assert len(errors) == 3 and max(errors) < 1
 
 
+def test_no_operator_is_a_custom_op_whose_checks_cost_as_much_as_the_call() -> None:
+    from torch._library.custom_ops import OPDEFS
+
+    assert torch.ops.tftune.all_reduce.default.name() not in OPDEFS
+    assert [name for name in OPDEFS if name.startswith("tftune::")] == []
+
+
 def traced_decode(workspace: Workspace, variant: str) -> list[float]:
     """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged,
     both outputs, with and without `out`."""

@@ -32,7 +32,18 @@ def test_the_page_shows_what_was_measured() -> None:
         plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
         row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
         assert f"{name.split()[-1]}{row}" in page, name
-    assert len(cases) == 41
+    assert len(cases) == 48
+
+
+def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
+    tokens = list(range(4094))
+    calls = [vllm_llama.asked(f"{words} 1024", turn, tokens)
+             for words in (vllm_llama.NEW, vllm_llama.IN_A_ROW) for turn in range(10)]  # fmt: skip
+    lengths = [len(prompt) for every in calls for prompts in every for prompt in prompts]
+    assert len(lengths) == len({4094, *lengths}) - 1 == 50 and min(lengths) == 1024
+    assert vllm_llama.asked("prompt 4096", 3, tokens) == [[tokens]]
+    (batch,) = vllm_llama.asked("decode 64", 3, tokens)
+    assert [len(prompt) for prompt in batch] == [vllm_llama.SHORT] * 64
 
 
 def test_turns_become_medians_and_prompts_are_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:

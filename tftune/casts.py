@@ -12,8 +12,7 @@ import torch
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from tftune.kernels.comm.workspace import Workspace
-
-_LIBRARY = torch.library.Library("tftune", "FRAGMENT")
+from tftune.operator import LIBRARY
 
 
 def _gathered(a: Any, b: Any, workspace: str, shard: str, *rest: Any, **named: Any) -> int:
@@ -66,7 +65,7 @@ def register() -> None:
             register_flop_formula(packet)(flops)
         for device in ("cuda", "cpu") if casts else ():
             key = f"Autocast{torch._C._dispatch_key_for_device(device)}"
-            _LIBRARY.impl(name, _lowered(packet.default, device, key, casts), key)
+            LIBRARY.impl(name, _lowered(packet.default, device, key, casts), key)
 
 
 def _lowered(operator: Any, device: str, key: str, count: int) -> Any:

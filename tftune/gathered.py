@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
+from torch.library import infer_schema
 
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import check_kind
+from tftune.operator import define
 from tftune.operators import layout_of
 
 
@@ -47,8 +49,7 @@ def all_gather_gemm_with_gathered(
     return result
 
 
-@torch.library.custom_op("tftune::all_gather_gemm_with_gathered", mutates_args=())
-def traced_all_gather_gemm_with_gathered(
+def _all_gather_gemm_with_gathered(
     a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same as an operator: `workspace` is the handle of one. `mode` is that of the operators
@@ -56,20 +57,18 @@ def traced_all_gather_gemm_with_gathered(
     if a.dim() == 2 and not a.shape[0]:  # no rank has a row
         return a.new_empty(0, b.shape[0 if b_layout == "nk" else 1]), _empty(a, workspace, shard)
     host.shape_of(a, b, Workspace.of(workspace), shard, b_layout)
-    whole = gather(a, workspace, shard)
+    whole = torch.ops.tftune.gather(a, workspace, shard)
     return whole @ (b.t() if b_layout == "nk" else b), whole
 
 
-@traced_all_gather_gemm_with_gathered.register_fake
-def _(
+def _fake_all_gather_gemm_with_gathered(
     a: torch.Tensor, b: torch.Tensor, workspace: str, shard: str, b_layout: str, mode: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     whole = _empty(a, workspace, shard)
     return a.new_empty(whole.shape[0], b.shape[0 if b_layout == "nk" else 1]), whole
 
 
-@torch.library.custom_op("tftune::gather", mutates_args=())
-def gather(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
+def _gather(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
     """A of all ranks [M,K], by the library: rows behind each other or, with shard "k", columns,
     stored [K,M]. It waits: a collective beside a kernel that waits for the other ranks could take
     the units that they need. Has no gradient."""
@@ -85,11 +84,6 @@ def gather(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
     return whole if shard == "m" else whole.t()
 
 
-@gather.register_fake
-def _(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
-    return _empty(a, workspace, shard)
-
-
 def _empty(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
     """The gathered A without values."""
     ranks, (rows, columns) = Workspace.of(workspace).world, a.shape
@@ -98,3 +92,12 @@ def _empty(a: torch.Tensor, workspace: str, shard: str) -> torch.Tensor:
         if shard == "m"
         else a.new_empty(ranks * columns, rows).t()
     )
+
+
+traced_all_gather_gemm_with_gathered = define(
+    "all_gather_gemm_with_gathered",
+    infer_schema(_all_gather_gemm_with_gathered, mutates_args=()),
+    _all_gather_gemm_with_gathered,
+    _fake_all_gather_gemm_with_gathered,
+)
+define("gather", infer_schema(_gather, mutates_args=()), _gather, _empty)

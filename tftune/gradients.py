@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from tftune.operator import LIBRARY
+
 FLIPPED = {"nk": "kn", "kn": "nk"}
 """The layout of a weight where its transpose is multiplied."""
 Gradients = tuple[torch.Tensor | None, ...]
@@ -103,12 +105,25 @@ def all_reduce(ctx: Any, grad: torch.Tensor) -> Gradients:
     return added, None, added, weight_grad, None, None
 
 
+def _refusing(name: str) -> tuple[Callable[..., None], Callable[..., Gradients]]:
+    """Of an operator without a backward: nothing is kept, and a backward raises RuntimeError."""
+
+    def backward(ctx: Any, *grads: Any) -> Gradients:
+        raise RuntimeError(f"tftune::{name} has no backward; call it under torch.no_grad()")
+
+    return lambda ctx, inputs, output: None, backward
+
+
 FORMULAS: dict[str, tuple[Callable[..., None], Callable[..., Gradients]]] = {
     "all_gather_gemm": (save_operands, all_gather_gemm),
     "all_gather_gemm_with_gathered": (save_gathered, all_gather_gemm_with_gathered),
     "gemm_reduce_scatter": (save_operands, gemm_reduce_scatter),
     "gemm_all_reduce": (save_operands, gemm_all_reduce),
     "all_reduce": (save_normed, all_reduce),
+    **{
+        name: _refusing(name)
+        for name in ("flash_decode", "flash_prefill", "gather", "merge_attention")
+    },
 }
 """For each operator, what keeps operands for the backward, and the backward."""
 
@@ -116,7 +131,8 @@ FORMULAS: dict[str, tuple[Callable[..., None], Callable[..., Gradients]]] = {
 def register() -> None:
     """Give the operators their gradients, once they are defined."""
     for name, (save, backward) in FORMULAS.items():
-        torch.library.register_autograd(f"tftune::{name}", backward, setup_context=save)
+        operator = f"tftune::{name}"
+        torch.library.register_autograd(operator, backward, setup_context=save, lib=LIBRARY)
 
 
 def placed(grad: torch.Tensor) -> torch.Tensor:

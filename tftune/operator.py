@@ -46,7 +46,20 @@ KINDS: dict[str, tuple[Any, str, str]] = {
 workspace is its handle."""
 EAGER = "out", "facts", "keep_gathered"
 """Arguments that the operator of a graph does not have."""
+LIBRARY = torch.library.Library("tftune", "FRAGMENT")
 _autocasts, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
+
+
+def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Any:
+    """`tftune::<name>`, of `run` on every device; `fake` gives results without values.
+
+    Not by `torch.library.custom_op`, whose checks take as long as the call: on the host of two H200
+    an all-reduce of 64 x 4096 took 61 us by it, and takes 34 (docs/notebook.md, 2026-11-28).
+    """
+    LIBRARY.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
+    LIBRARY.impl(name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"tftune::{name}", fake, lib=LIBRARY)
+    return getattr(torch.ops.tftune, name).default
 
 
 def mode_at(mode: str, shape: Shape | None = None) -> str:
@@ -130,7 +143,8 @@ class Operator:
 
         def run(*given: Any) -> Any:
             named: dict[str, Any] = dict(zip(names, given, strict=False))
-            return eager(**named | {"workspace": Workspace.of(given[place])})  # type: ignore[call-arg]
+            named["workspace"] = Workspace.of(given[place])
+            return eager(**named)  # type: ignore[call-arg]
 
         def fake(*given: Any) -> Any:
             ranks = Workspace.of(given[place]).world
@@ -139,10 +153,7 @@ class Operator:
         schema = ", ".join(
             KINDS[kind][2].format(name) for kind, name in zip(kinds, names, strict=True)
         )
-        torch.library.custom_op(
-            f"tftune::{self.name}", run, mutates_args=(), schema=f"({schema}) -> Tensor"
-        ).register_fake(fake)
-        self._traced = getattr(torch.ops.tftune, self.name).default
+        self._traced = define(self.name, f"({schema}) -> Tensor", run, fake)
         return explained(eager)
 
     def call(
