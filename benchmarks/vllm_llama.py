@@ -8,12 +8,12 @@ Two engines share the GPUs, one without the plug-in and one with it, and take tu
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
 sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
 all sequences of a batch, a mean of some 64; a prompt is the time to its first token, and a new one
-has a length that none had before, from a quarter of --prompt on. Those of a row follow each other
-in one engine; any other prompt finds a host that has just run the other engine. Times are medians
-over rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
-engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of the engine
-without the plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a
-prompt, in both engines, by torch's profiler.
+has a length that none had before, from a quarter of --prompt on. Those in a row follow a first one
+in the same engine, which is not timed; any other prompt finds a host that has just run the other
+engine. Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
+difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
+between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
+many sequences, or with 0 of a prompt, in both engines, by torch's profiler.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -42,8 +42,8 @@ SHORT = 16
 """Tokens of a prompt that is decoded."""
 APART = 23
 """Tokens by which one new prompt is longer than the last."""
-NEW, IN_A_ROW, ROW = "new prompt", "new prompts in a row", 4
-"""Cases of prompts whose length none had before: one a turn, or so many in a row."""
+NEW, IN_A_ROW, ROW = "new prompt", "new prompts in a row", 5
+"""Cases of prompts whose length none had before: one a turn, or so many, the first not timed."""
 KERNELS = 20
 """Of a profile, that are shown."""
 VARIABLE = "TFTUNE_VLLM"
@@ -200,7 +200,7 @@ def kernels_beside(plain: Kernels, ours: Kernels) -> list[str]:
     return [*lines, f"{'sum':>12} {sums[0]:8.1f} {'':12} {sums[1]:8.1f}"]
 
 
-def asked(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[int]]]:
+def calls_of(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[int]]]:
     """The calls of a case in one turn, each of one or more prompts."""
     words, number = name.rsplit(" ", 1)
     if words == "decode":
@@ -210,6 +210,11 @@ def asked(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[int
         lengths = [int(number) + APART * turn]
     elif words == IN_A_ROW:  # between those of NEW
         lengths = [int(number) + APART // 2 + APART * (ROW * turn + place) for place in range(ROW)]
+    if max(lengths) > len(tokens):
+        raise ValueError(
+            f"a new prompt of {max(lengths)} tokens is longer than the longest, {len(tokens)}; "
+            "give fewer --rounds, or a longer --prompt"
+        )
     return [[tokens[:length]] for length in lengths]
 
 
@@ -237,10 +242,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for turn in range(options.rounds + 1):
             if time.monotonic() > until:
                 break
-            every = asked(name, turn, tokens)
+            every = calls_of(name, turn, tokens)
             for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
                 took = [call(llm, prompts) for prompts in every]
-                times[place] += took if turn else []
+                times[place] += took[len(took) > 1 :] if turn else []
         if min(map(len, times)):
             found["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
     for batch in options.profile:

@@ -22,8 +22,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.distributed.tensor import DTensor, Partial, Replicate
 
 import tftune
-from tftune import ops
-from tftune.gradients import placed
+from tftune import casts, ops
+from tftune.gradients import FORMULAS, placed
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import ROUNDING, torch_dtype
@@ -280,6 +280,11 @@ def compiled_and_direct(workspace: Workspace, variant: str) -> dict[str, float]:
         torch.ops.tftune.all_gather_gemm_with_gathered.default,
     ):
         torch.library.opcheck(operator, (a, b, workspace.handle, "k", "nk", "graph"))
+    torch.library.opcheck(torch.ops.tftune.gather.default, (a.detach(), workspace.handle, "m"))
+    for operator in (
+        torch.ops.tftune.gemm_reduce_scatter.default, torch.ops.tftune.gemm_all_reduce.default,
+    ):  # fmt: skip
+        torch.library.opcheck(operator, (b, b, workspace.handle, "nk", "graph"))
     return wrong
 
 
@@ -334,6 +339,10 @@ def undisturbed(workspace: Workspace) -> bool:
 
 def test_without_a_gradient_nothing_changes_and_what_has_none_says_so() -> None:
     assert emulated.run(2, undisturbed) == [True, True]
+
+
+def test_every_operator_has_a_backward_or_refuses_one() -> None:
+    assert set(FORMULAS) == set(casts.OPERATORS)
 
 
 def test_a_gradient_comes_to_where_a_kernel_can_take_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from synthetic import content
+from torch._dynamo.testing import CompileCounter
 
 import tftune
 from tftune import ops
@@ -158,11 +159,24 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
         assert len(errors) == 3 and max(errors) < 1
 
 
-def test_no_operator_is_a_custom_op_whose_checks_cost_as_much_as_the_call() -> None:
+def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> None:
     from torch._library.custom_ops import OPDEFS
 
     assert torch.ops.tftune.all_reduce.default.name() not in OPDEFS
     assert [name for name in OPDEFS if name.startswith("tftune::")] == []
+
+
+def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: Any) -> None:
+    workspace, counted = alone(), CompileCounter()
+
+    @torch._dynamo.disable(recursive=False)
+    def skipped(a: torch.Tensor) -> torch.Tensor:
+        words = workspace.handle, "k", "kn", "graph"
+        return torch.ops.tftune.all_gather_gemm(a, B, *words)
+
+    layer = torch.compile(lambda a: skipped(a * 2) + 1, backend=counted)
+    layer(torch.zeros(7, 8, dtype=torch.float16))
+    assert len(recorded[1]) == 1 and counted.frame_count == 2
 
 
 def traced_decode(workspace: Workspace, variant: str) -> list[float]:

@@ -37,12 +37,14 @@ def test_the_page_shows_what_was_measured() -> None:
 
 def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
     tokens = list(range(4094))
-    calls = [vllm_llama.asked(f"{words} 1024", turn, tokens)
+    calls = [vllm_llama.calls_of(f"{words} 1024", turn, tokens)
              for words in (vllm_llama.NEW, vllm_llama.IN_A_ROW) for turn in range(10)]  # fmt: skip
     lengths = [len(prompt) for every in calls for prompts in every for prompt in prompts]
-    assert len(lengths) == len({4094, *lengths}) - 1 == 50 and min(lengths) == 1024
-    assert vllm_llama.asked("prompt 4096", 3, tokens) == [[tokens]]
-    (batch,) = vllm_llama.asked("decode 64", 3, tokens)
+    assert len(lengths) == len({4094, *lengths}) - 1 == 60 and min(lengths) == 1024
+    with pytest.raises(ValueError, match="of 1234 tokens is longer than the longest, 1200"):
+        vllm_llama.calls_of(f"{vllm_llama.IN_A_ROW} 1016", 1, tokens[:1200])
+    assert vllm_llama.calls_of("prompt 4096", 3, tokens) == [[tokens]]
+    (batch,) = vllm_llama.calls_of("decode 64", 3, tokens)
     assert [len(prompt) for prompt in batch] == [vllm_llama.SHORT] * 64
 
 

@@ -57,7 +57,7 @@ def _all_gather_gemm_with_gathered(
     if a.dim() == 2 and not a.shape[0]:  # no rank has a row
         return a.new_empty(0, b.shape[0 if b_layout == "nk" else 1]), _empty(a, workspace, shard)
     host.shape_of(a, b, Workspace.of(workspace), shard, b_layout)
-    whole = torch.ops.tftune.gather(a, workspace, shard)
+    whole = _gather(a, workspace, shard)
     return whole @ (b.t() if b_layout == "nk" else b), whole
 
 

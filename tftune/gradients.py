@@ -106,10 +106,13 @@ def all_reduce(ctx: Any, grad: torch.Tensor) -> Gradients:
 
 
 def _refusing(name: str) -> tuple[Callable[..., None], Callable[..., Gradients]]:
-    """Of an operator without a backward: nothing is kept, and a backward raises RuntimeError."""
+    """For an operator without a backward: nothing is kept, and the backward raises RuntimeError."""
 
     def backward(ctx: Any, *grads: Any) -> Gradients:
-        raise RuntimeError(f"tftune::{name} has no backward; call it under torch.no_grad()")
+        raise RuntimeError(
+            f"tftune::{name} has no backward; call it under torch.no_grad(), and ask for no "
+            "gradients of gradients"
+        )
 
     return lambda ctx, inputs, output: None, backward
 

@@ -51,13 +51,14 @@ _autocasts, _modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_disp
 
 
 def define(name: str, schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Any:
-    """`tftune::<name>`, of `run` on every device; `fake` gives results without values.
+    """Register and return `tftune::<name>`: `run` computes it on every device, and `fake` gives
+    results without values.
 
-    Not by `torch.library.custom_op`, whose checks take as long as the call: on the host of two H200
-    an all-reduce of 64 x 4096 took 61 us by it, and takes 34 (docs/notebook.md, 2026-11-28).
+    Without `torch.library.custom_op`, which looks for aliases at each call (docs/notebook.md,
+    2026-11-28). Dynamo does not trace `run`.
     """
     LIBRARY.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
-    LIBRARY.impl(name, run, "CompositeExplicitAutograd")
+    LIBRARY.impl(name, torch.compiler.disable(run), "CompositeExplicitAutograd")
     torch.library.register_fake(f"tftune::{name}", fake, lib=LIBRARY)
     return getattr(torch.ops.tftune, name).default
 
