@@ -57,6 +57,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
     ),
     Mutant(
+        "Dynamo traces what computes an operator",
+        "tftune/operator.py",
+        "torch.compiler.disable(run)",
+        "run",
+        "tests/test_ops.py::test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls",
+    ),
+    Mutant(
         "the newest plan is dropped, not the oldest",
         "kernels/runtime/plan.py",
         "oldest = next(iter(plans))",
