@@ -162,7 +162,6 @@ def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> N
 def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> None:
     from torch._library.custom_ops import OPDEFS
 
-    assert torch.ops.tftune.all_reduce.default.name() not in OPDEFS
     assert [name for name in OPDEFS if name.startswith("tftune::")] == []
 
 
