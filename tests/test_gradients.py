@@ -281,10 +281,10 @@ def compiled_and_direct(workspace: Workspace, variant: str) -> dict[str, float]:
     ):
         torch.library.opcheck(operator, (a, b, workspace.handle, "k", "nk", "graph"))
     torch.library.opcheck(torch.ops.tftune.gather.default, (a.detach(), workspace.handle, "m"))
-    for operator in (
-        torch.ops.tftune.gemm_reduce_scatter.default, torch.ops.tftune.gemm_all_reduce.default,
-    ):  # fmt: skip
-        torch.library.opcheck(operator, (b, b, workspace.handle, "nk", "graph"))
+    for op in ("gemm_reduce_scatter", "gemm_all_reduce"):
+        a, b = operands(workspace, (op, "k", "nk"), torch.float16)
+        operator = getattr(torch.ops.tftune, op).default
+        torch.library.opcheck(operator, (a, b, workspace.handle, "nk", "graph"))
     return wrong
 
 
