@@ -2,18 +2,20 @@
 
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
-           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256 0] [--json FILE]
+           [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256 0]
+           [--host 1100] [--json FILE]
 
 Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
 own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
 sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
 all sequences of a batch, a mean of some 64; a prompt is the time to its first token, and a new one
-has a length that none had before, from a quarter of --prompt on. Those in a row follow a first one
-in the same engine, which is not timed; any other prompt finds a host that has just run the other
+has a length that none had before, near a quarter of --prompt. Those in a row follow a first one in
+the same engine, which is not timed; any other prompt finds a host that has just run the other
 engine. Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
 difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
 between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
-many sequences, or with 0 of a prompt, in both engines, by torch's profiler.
+many sequences, or with 0 of a prompt, in both engines, by torch's profiler. --host: the operators
+of a prompt of so many tokens, of a new length and again, by the host's own time.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -31,7 +33,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 import launch
@@ -140,30 +142,33 @@ def decisions(worker: Any) -> str:
     return "no pass" if pass_ is None else pass_.table()
 
 
-def begin_profile(worker: Any) -> None:
-    """From now on a worker notes its kernels."""
+def begin_profile(worker: Any, device: str = "CUDA") -> None:
+    """From now on a worker notes its kernels, or for "CPU" the operators that its host runs."""
     from torch.profiler import ProfilerActivity, profile
 
-    worker.tftune_profile = profile(activities=[ProfilerActivity.CUDA])
+    worker.tftune_profile = profile(activities=[getattr(ProfilerActivity, device)])
     worker.tftune_profile.start()
 
 
-def end_profile(worker: Any) -> dict[str, list[float]]:
-    """Microseconds of each call of a kernel since then."""
+def end_profile(worker: Any, device: str = "CUDA") -> dict[str, list[float]]:
+    """Microseconds of each call since then; of an operator without those that it calls."""
     import torch
     from torch.autograd import DeviceType
 
-    torch.cuda.synchronize()
+    on_gpu = device == "CUDA"
+    if on_gpu:
+        torch.cuda.synchronize()
     worker.tftune_profile.stop()
     found: dict[str, list[float]] = {}
     for event in worker.tftune_profile.events():
-        if event.device_type == DeviceType.CUDA:
-            found.setdefault(event.name, []).append(event.time_range.elapsed_us())
+        if event.device_type == getattr(DeviceType, device):
+            us = event.time_range.elapsed_us() if on_gpu else event.self_cpu_time_total
+            found.setdefault(event.name, []).append(us)
     return found
 
 
 Kernels = dict[str, tuple[float, float]]
-"""Of each kernel its calls in a step, and the microseconds of one."""
+"""Of each kernel or operator its calls in a step, and the microseconds of one."""
 
 
 def profiled(llm: Any, prompts: Sequence[Sequence[int]], steps: int) -> Kernels:
@@ -183,6 +188,14 @@ def profiled(llm: Any, prompts: Sequence[Sequence[int]], steps: int) -> Kernels:
     return {name: (count / max(steps, 1), shortest[name]) for name, count in calls.items()}
 
 
+def operators(llm: Any, prompt: Sequence[int]) -> Kernels:
+    """What the first rank's host runs for a prompt."""
+    llm.collective_rpc(begin_profile, args=("CPU",))
+    first_token_seconds(llm, [prompt])
+    first, *_ = llm.collective_rpc(end_profile, args=("CPU",))
+    return {name: (len(us), fmean(us)) for name, us in first.items()}
+
+
 def kernels_beside(plain: Kernels, ours: Kernels) -> list[str]:
     """A table of the kernels of both engines, those first that differ most, and their sums."""
 
@@ -192,7 +205,7 @@ def kernels_beside(plain: Kernels, ours: Kernels) -> list[str]:
 
     names = {*plain, *ours}
     most = sorted(names, key=lambda name: (-abs(total(plain, name) - total(ours, name)), name))
-    lines = [f"{'vLLM: calls':>12} {'us':>8} {'ours: calls':>12} {'us':>8}  kernel, of one step"]
+    lines = [f"{'vLLM: calls':>12} {'us':>8} {'ours: calls':>12} {'us':>8}  of one step"]
     for name in most[:KERNELS]:
         one, other = plain.get(name, (0.0, 0.0)), ours.get(name, (0.0, 0.0))
         lines.append(f"{one[0]:12.1f} {one[1]:8.1f} {other[0]:12.1f} {other[1]:8.1f}  {name[:70]}")
@@ -208,8 +221,8 @@ def calls_of(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[
     lengths = [len(tokens)]
     if words == NEW:
         lengths = [int(number) + APART * turn]
-    elif words == IN_A_ROW:  # between those of NEW
-        lengths = [int(number) + APART // 2 + APART * (ROW * turn + place) for place in range(ROW)]
+    elif words == IN_A_ROW:  # shorter than those of NEW
+        lengths = [int(number) - 1 - ROW * turn - place for place in range(ROW)]
     if max(lengths) > len(tokens):
         raise ValueError(
             f"a new prompt of {max(lengths)} tokens is longer than the longest, {len(tokens)}; "
@@ -253,6 +266,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         both = [profiled(llm, prompts, STEPS if batch else 0) for llm in (plain, ours)]
         found.setdefault("kernels", {})[batch] = both
         print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
+    for length in options.host:
+        for words in ("a new prompt", "a known prompt"):
+            both = [operators(llm, tokens[:length]) for llm in (plain, ours)]
+            found.setdefault("operators", {})[f"{words} of {length}"] = both
+            print(f"{words} of {length}", *kernels_beside(*both), sep="\n", flush=True)
     return found
 
 
@@ -291,6 +309,7 @@ def main() -> None:
     parser.add_argument("--few", action="store_true", help="capture these batches only")
     batches = {"type": int, "nargs": "*", "default": []}
     parser.add_argument("--profile", **batches, help="of so many sequences; 0: of the prompt")
+    parser.add_argument("--host", type=int, nargs="*", default=[], help="of prompts so long")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)

@@ -10,6 +10,7 @@ from statistics import median
 from types import SimpleNamespace
 
 import pytest
+import torch
 import vllm_llama
 
 from tftune.pipeline.model_config import config_of
@@ -32,7 +33,7 @@ def test_the_page_shows_what_was_measured() -> None:
         plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
         row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
         assert f"{name.split()[-1]}{row}" in page, name
-    assert len(cases) == 48
+    assert len(cases) == 62
 
 
 def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
@@ -40,9 +41,9 @@ def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
     calls = [vllm_llama.calls_of(f"{words} 1024", turn, tokens)
              for words in (vllm_llama.NEW, vllm_llama.IN_A_ROW) for turn in range(10)]  # fmt: skip
     lengths = [len(prompt) for every in calls for prompts in every for prompt in prompts]
-    assert len(lengths) == len({4094, *lengths}) - 1 == 60 and min(lengths) == 1024
-    with pytest.raises(ValueError, match="of 1234 tokens is longer than the longest, 1200"):
-        vllm_llama.calls_of(f"{vllm_llama.IN_A_ROW} 1016", 1, tokens[:1200])
+    assert len(lengths) == len({4094, *lengths}) - 1 == 60 and min(lengths) == 974
+    with pytest.raises(ValueError, match="of 1223 tokens is longer than the longest, 1200"):
+        vllm_llama.calls_of(f"{vllm_llama.NEW} 1016", 9, tokens[:1200])
     assert vllm_llama.calls_of("prompt 4096", 3, tokens) == [[tokens]]
     (batch,) = vllm_llama.calls_of("decode 64", 3, tokens)
     assert [len(prompt) for prompt in batch] == [vllm_llama.SHORT] * 64
@@ -91,6 +92,21 @@ def test_kernels_of_a_step_leave_the_prompt_out(monkeypatch: pytest.MonkeyPatch)
     engine = SimpleNamespace(collective_rpc=worker)
     assert vllm_llama.profiled(engine, [[1]], 16) == {"gemm": (2.0, 2.0), "sum": (1.0, 4.0)}
     assert vllm_llama.profiled(engine, [[1]], 0)["prompt"] == (1.0, 7.0)
+
+
+def test_operators_of_a_prompt_are_those_of_the_first_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By torch's own profiler; an operator's time is without that of those it calls."""
+    rank = SimpleNamespace()
+
+    def prompt(llm: object, prompts: list[list[int]]) -> None:
+        torch.add(torch.ones(len(prompts[0])), 1)
+        torch.add(torch.ones(3), 1)
+
+    monkeypatch.setattr(vllm_llama, "first_token_seconds", prompt)
+    engine = SimpleNamespace(collective_rpc=lambda call, args: [call(rank, *args), {}])
+    found = vllm_llama.operators(engine, [1, 2])
+    assert found["aten::add"][0] == found["aten::ones"][0] == 2
+    assert all(us >= 0 for _, us in found.values()) and found["aten::add"][1] > 0
 
 
 def test_a_step_of_decoding_is_between_two_in_which_every_sequence_got_a_token(
