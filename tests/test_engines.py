@@ -312,11 +312,17 @@ def test_a_range_is_asked_by_its_sizes(
     assert ours.uuid() != key, "other sizes give other code"
 
 
-@pytest.mark.parametrize(("value", "place"), [("1", 2), ("first", 0)])
+@pytest.mark.parametrize(
+    ("value", "place", "eager", "sizes"),
+    [("1", 2, "1", (1, 2, 3, 4, 8, 16, 32, 64)), ("first", 0, "0", (1, 2))],
+)
 def test_the_pass_goes_behind_vllms_fusion_or_before_it(
-    value: str, place: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    value: str, place: int, eager: str, sizes: tuple[int, ...], workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """And steps that vLLM does not capture are left to it unless it is asked otherwise."""
     monkeypatch.setenv("TFTUNE_VLLM", value)
+    monkeypatch.setenv("TFTUNE_VLLM_EAGER", eager)
     fusion = type("AllReduceFusionPass", (), {})()
     manager: Any = SimpleNamespace(passes=[fusion, object()])
     manager.add = manager.passes.append
@@ -330,7 +336,10 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     vllm.add(manager, config, pass_, Anything, lambda: (1, 64))
     names = [type(one).__name__ for one in manager.passes]
     assert names.index("EnginePass") == place
-    assert pass_.sizes == (1, 2, 3, 4, 8, 16, 32, 64) and pass_.mode == "graph:2"
+    assert pass_.sizes == sizes and pass_.mode == "graph:2"
+    assert manager.passes[place].is_applicable_for_range(SimpleNamespace(start=1, end=2))
+    beyond = SimpleNamespace(start=3, end=64)
+    assert manager.passes[place].is_applicable_for_range(beyond) == (eager == "1")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from engines import vllm_ranks
 
 from tftune.kernels.comm import emulated
@@ -35,12 +36,16 @@ def test_a_norm_with_a_weight_of_another_dtype_is_left_to_vllm() -> None:
         assert "with residual and norm" not in table and "replaced=2 kept=0" in table
 
 
-def test_vllm_asks_ranges_and_keys() -> None:
-    for found in emulated.run(2, vllm_ranks.asked):
+@pytest.mark.parametrize(
+    ("eager", "beyond"), [("1", (9, 16, 32, 64, 128, 256, 512, 1024, 2048)), ("0", ())]
+)
+def test_vllm_asks_ranges_and_keys(eager: str, beyond: tuple[int, ...]) -> None:
+    for found in emulated.run(2, vllm_ranks.asked, eager):
         assert found.pop("ranges") == {
-            (1, 8): True, (9, 9): True, (10, 15): False, (9, 2048): True, (3000, 4000): False,
+            (1, 8): True, (9, 9): True, (10, 15): False, (9, 2048): eager == "1",
+            (3000, 4000): False,
         }  # fmt: skip
-        assert found.pop("sizes") == (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048)
+        assert found.pop("sizes") == (1, 2, 4, 8, *beyond)
         assert found.pop("apart") == [
             [(1, 32), (33, 256), (257, 512), (513, 2048)],
             [(1, 32), (33, 100), (101, 128), (129, 2048)],

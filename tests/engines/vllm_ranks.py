@@ -173,8 +173,10 @@ def wide_weight(workspace: Workspace) -> str:
     return table()
 
 
-def asked(workspace: Workspace) -> dict[str, Any]:
-    """What vLLM's manager and configuration ask our pass: ranges, uuid, hash."""
+def asked(workspace: Workspace, eager: str) -> dict[str, Any]:
+    """What vLLM's manager and configuration ask our pass: ranges, uuid, hash. `eager`: whether
+    steps are wanted that vLLM does not capture."""
+    os.environ["TFTUNE_VLLM_EAGER"] = eager
     engine = Engine(workspace, "1", None)
     from vllm.compilation.passes.inductor_pass import pass_context
     from vllm.config.utils import Range

@@ -7,7 +7,8 @@ pass of the tensor-parallel group is made. `compute_hash` gets the pass's digest
 cache of compiled graphs asks no pass. Behind `PostGradPassManager.configure` the pass goes to the
 end of the list: FlashInfer's fusion of all-reduce and norm has taken its nodes by then, and is not
 among what our kernels were measured against. TFTUNE_VLLM=first puts it before that fusion.
-TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own all-reduce compete as a form of BSP.
+Steps that vLLM does not capture stay as they are, unless TFTUNE_VLLM_EAGER=1: on a node the host
+took longer for them. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own all-reduce compete as a form of BSP.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ RANGES = 32, 256
 """Where vLLM's compile ranges are split, and at the largest captured size. On 2x H200 the pass
 takes a GEMM with its all-reduce up to 32 tokens, an all-reduce with its norm up to 256."""
 OWN_ALL_REDUCE = "TFTUNE_VLLM_ALL_REDUCE"
+EAGER = "TFTUNE_VLLM_EAGER"
 NEEDED = (
     "_IS_CAPTURING", "all_reduce", "close", "fully_connected", "group", "max_size",
     "register_graph_buffers", "world_size",
@@ -39,7 +41,7 @@ _HOOKED = "_tftune_hooked"
 def register() -> None:
     """Hook vLLM where the variable says so. vLLM calls it in every process, at times twice. A vLLM
     without one of the interfaces is left alone, with one warning."""
-    if not _asked():
+    if not _is_on(VARIABLE):
         return
     from tftune.models.compatibility import log_once
 
@@ -68,11 +70,11 @@ def register() -> None:
 
     # Hooks stay where a process, or one forked from it, makes an engine without the plug-in.
     def ranged(_: None, config: Any) -> None:
-        if _asked():
+        if _is_on(VARIABLE):
             split(config)
 
     def begun(_: None, *given: Any, **named: Any) -> None:
-        if not _asked():
+        if not _is_on(VARIABLE):
             return
         from tftune.engines.engine_pass import pass_of
 
@@ -99,8 +101,8 @@ def register() -> None:
     _behind(PostGradPassManager, "configure", configured)
 
 
-def _asked() -> bool:
-    return os.environ.get(VARIABLE, "0") not in ("", "0")
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
 
 
 class CustomAllReduce:
@@ -153,7 +155,7 @@ def offer_all_reduce(group: Any, version: str) -> None:
 
     communicator = group.device_communicator
     inner = getattr(communicator, "ca_comm", None)
-    if os.environ.get(OWN_ALL_REDUCE, "0") in ("", "0") or inner is None or inner.disabled:
+    if not _is_on(OWN_ALL_REDUCE) or inner is None or inner.disabled:
         return
     if why := _why_not(communicator, inner):
         log_once(f"tftune's plug-in leaves out vLLM's own all-reduce: {why}")
@@ -179,7 +181,7 @@ def _why_not(communicator: Any, inner: Any) -> str | None:
     for other in (getattr(communicator, name, None) for name in others):
         if other is not None and not other.disabled:
             return f"{type(other).__name__} comes before it"
-    if os.environ.get("VLLM_USE_NCCL_SYMM_MEM", "0") not in ("", "0"):
+    if _is_on("VLLM_USE_NCCL_SYMM_MEM"):
         return "NCCL's symmetric memory comes before it"
     allocator = (os.environ.get(name, "") for name in ALLOCATORS)
     if any("expandable_segments:true" in text.lower() for text in allocator):
@@ -224,11 +226,13 @@ def split(config: Any) -> None:
 
 
 def tell(pass_: Any, config: Any) -> None:
-    """The pass learns the numbers of tokens that vLLM captures, and the most that a step has."""
+    """The pass learns the numbers of tokens that vLLM captures, and the most that a step has where
+    other steps are wanted, too."""
     from tftune.engines.engine_pass import tell_sizes
 
     captured = config.compilation_config.cudagraph_capture_sizes or []
-    tell_sizes(pass_, captured, config.scheduler_config.max_num_batched_tokens or 0)
+    most = config.scheduler_config.max_num_batched_tokens or 0
+    tell_sizes(pass_, captured, most if _is_on(EAGER) else 0)
 
 
 def _fields(config: Any) -> dict[str, Any]:
