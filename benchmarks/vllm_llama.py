@@ -15,7 +15,7 @@ engine. Times are medians over rounds, with all that vLLM does on the host. `apa
 difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
 between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
 many sequences, or with 0 of a prompt, in both engines, by torch's profiler. --host: the operators
-of a prompt of so many tokens, of a new length and again, by the host's own time.
+of a prompt of so many tokens, a length that no case has, then of the same again: host time alone.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -44,6 +44,8 @@ SHORT = 16
 """Tokens of a prompt that is decoded."""
 APART = 23
 """Tokens by which one new prompt is longer than the last."""
+PROBE = 900
+"""Tokens of the prompt whose log-probabilities are compared."""
 NEW, IN_A_ROW, ROW = "new prompt", "new prompts in a row", 5
 """Cases of prompts whose length none had before: one a turn, or so many, the first not timed."""
 KERNELS = 20
@@ -143,7 +145,7 @@ def decisions(worker: Any) -> str:
 
 
 def begin_profile(worker: Any, device: str = "CUDA") -> None:
-    """From now on a worker notes its kernels, or for "CPU" the operators that its host runs."""
+    """Let a worker note its kernels, or for "CPU" the operators that its host runs."""
     from torch.profiler import ProfilerActivity, profile
 
     worker.tftune_profile = profile(activities=[getattr(ProfilerActivity, device)])
@@ -151,7 +153,8 @@ def begin_profile(worker: Any, device: str = "CUDA") -> None:
 
 
 def end_profile(worker: Any, device: str = "CUDA") -> dict[str, list[float]]:
-    """Microseconds of each call since then; of an operator without those that it calls."""
+    """End what `begin_profile` began: by name the microseconds of each call, those of an operator
+    without those that it calls."""
     import torch
     from torch.autograd import DeviceType
 
@@ -223,12 +226,16 @@ def calls_of(name: str, turn: int, tokens: Sequence[int]) -> list[list[Sequence[
         lengths = [int(number) + APART * turn]
     elif words == IN_A_ROW:  # shorter than those of NEW
         lengths = [int(number) - 1 - ROW * turn - place for place in range(ROW)]
-    if max(lengths) > len(tokens):
+    return [[prompt_of(length, tokens)] for length in lengths]
+
+
+def prompt_of(length: int, tokens: Sequence[int]) -> Sequence[int]:
+    if not 1 <= length <= len(tokens):
         raise ValueError(
-            f"a new prompt of {max(lengths)} tokens is longer than the longest, {len(tokens)}; "
+            f"a prompt of {length} tokens is none of 1 to {len(tokens)}; "
             "give fewer --rounds, or a longer --prompt"
         )
-    return [[tokens[:length]] for length in lengths]
+    return tokens[:length]
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -242,7 +249,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     print(f"without the plug-in: started in {plain_s:.1f} s", flush=True)
     print(ours.collective_rpc(decisions)[0], flush=True)
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
-    probe = tokens[:1000]
+    probe = prompt_of(PROBE, tokens)
     first, again, other = (log_probabilities(llm, probe) for llm in (plain, plain, ours))
     found: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}}
     for name, one in (("itself", again), ("apart", other)):
@@ -267,10 +274,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         found.setdefault("kernels", {})[batch] = both
         print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
     for length in options.host:
-        for words in ("a new prompt", "a known prompt"):
-            both = [operators(llm, tokens[:length]) for llm in (plain, ours)]
-            found.setdefault("operators", {})[f"{words} of {length}"] = both
-            print(f"{words} of {length}", *kernels_beside(*both), sep="\n", flush=True)
+        for words in ("once", "again"):
+            both = [operators(llm, prompt_of(length, tokens)) for llm in (plain, ours)]
+            found.setdefault("operators", {})[f"{length} tokens, {words}"] = both
+            print(f"{length} tokens, {words}", *kernels_beside(*both), sep="\n", flush=True)
     return found
 
 

@@ -318,7 +318,7 @@ def test_a_range_is_asked_by_its_sizes(
 )
 def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     value: str, place: int, eager: str, sizes: tuple[int, ...], workspace: Workspace,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """And steps that vLLM does not capture are left to it unless it is asked otherwise."""
     monkeypatch.setenv("TFTUNE_VLLM", value)
@@ -338,8 +338,13 @@ def test_the_pass_goes_behind_vllms_fusion_or_before_it(
     assert names.index("EnginePass") == place
     assert pass_.sizes == sizes and pass_.mode == "graph:2"
     assert manager.passes[place].is_applicable_for_range(SimpleNamespace(start=1, end=2))
-    beyond = SimpleNamespace(start=3, end=64)
-    assert manager.passes[place].is_applicable_for_range(beyond) == (eager == "1")
+    for first, last in ((3, 64), (2, 64), (3, 3)):  # beyond, not split there, a fixed size
+        beyond = SimpleNamespace(start=first, end=last)
+        assert manager.passes[place].is_applicable_for_range(beyond) == (eager == "1")
+    said = [record.message for record in caplog.records if "are not captured" in record.message]
+    assert [text.partition(":")[0] for text in said] == (
+        [] if eager == "1" else ["tftune's plug-in leaves steps of 2 to 64 tokens as they are"]
+    )
 
 
 @pytest.mark.parametrize(

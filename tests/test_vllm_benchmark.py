@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import vllm_llama
+from torch.autograd import DeviceType
 
 from tftune.pipeline.model_config import config_of
 from tftune.pipeline.model_shapes import ALL_REDUCE, model_shapes
@@ -41,9 +42,11 @@ def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
     calls = [vllm_llama.calls_of(f"{words} 1024", turn, tokens)
              for words in (vllm_llama.NEW, vllm_llama.IN_A_ROW) for turn in range(10)]  # fmt: skip
     lengths = [len(prompt) for every in calls for prompts in every for prompt in prompts]
-    assert len(lengths) == len({4094, *lengths}) - 1 == 60 and min(lengths) == 974
-    with pytest.raises(ValueError, match="of 1223 tokens is longer than the longest, 1200"):
-        vllm_llama.calls_of(f"{vllm_llama.NEW} 1016", 9, tokens[:1200])
+    assert len(lengths) == len({4094, vllm_llama.PROBE, *lengths}) - 2 == 60
+    assert min(lengths) == 974
+    for words, least, length in ((vllm_llama.NEW, 1016, 1223), (vllm_llama.IN_A_ROW, 46, 0)):
+        with pytest.raises(ValueError, match=f"of {length} tokens is none of 1 to 1200; give"):
+            vllm_llama.calls_of(f"{words} {least}", 9, tokens[:1200])
     assert vllm_llama.calls_of("prompt 4096", 3, tokens) == [[tokens]]
     (batch,) = vllm_llama.calls_of("decode 64", 3, tokens)
     assert [len(prompt) for prompt in batch] == [vllm_llama.SHORT] * 64
@@ -94,8 +97,19 @@ def test_kernels_of_a_step_leave_the_prompt_out(monkeypatch: pytest.MonkeyPatch)
     assert vllm_llama.profiled(engine, [[1]], 0)["prompt"] == (1.0, 7.0)
 
 
+def test_an_operators_time_is_without_that_of_those_it_calls() -> None:
+    def event(name: str, device: DeviceType, us: float) -> SimpleNamespace:
+        span = SimpleNamespace(elapsed_us=lambda: 9.0)
+        return SimpleNamespace(name=name, device_type=device, self_cpu_time_total=us,
+                               time_range=span)  # fmt: skip
+
+    events = [event("mm", DeviceType.CPU, 2.0), event("gemm", DeviceType.CUDA, 0.0)]
+    made = SimpleNamespace(stop=lambda: None, events=lambda: events)
+    assert vllm_llama.end_profile(SimpleNamespace(tftune_profile=made), "CPU") == {"mm": [2.0]}
+
+
 def test_operators_of_a_prompt_are_those_of_the_first_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By torch's own profiler; an operator's time is without that of those it calls."""
+    """By torch's own profiler."""
     rank = SimpleNamespace()
 
     def prompt(llm: object, prompts: list[list[int]]) -> None:

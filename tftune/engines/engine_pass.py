@@ -57,10 +57,12 @@ def engine_pass(
     pass_: CompilePass,
     shapes: Callable[[int], tuple[Shape, ...]],
     current: Callable[[], Range],
+    most: int | None = None,
 ) -> Any:
     """Our pass, which knows the engine's sizes, as an `InductorPass` of the engine, which is
     `base`. `shapes`: what a model asks about at a number of tokens. `current`: the range of tokens
-    that is compiled now."""
+    that is compiled now. `most`: tokens beyond which nothing of a graph is replaced; None: any
+    number is served."""
 
     class EnginePass(base):  # type: ignore[misc]
         """Runs `tftune.compile_pass` for the range that the engine compiles."""
@@ -82,7 +84,15 @@ def engine_pass(
         def is_applicable_for_range(self, compile_range: Any) -> bool:
             """Whether an answer for a number of tokens in vLLM's range names a kernel, or is to be
             measured."""
-            return may_gain(pass_, (compile_range.start, compile_range.end), shapes)
+            first, last = compile_range.start, compile_range.end
+            if most is None or last <= most:
+                return may_gain(pass_, (first, last), shapes)
+            if first <= max(most, 1):
+                log_once(
+                    f"tftune's plug-in leaves steps of {first} to {last} tokens as they are: one "
+                    f"graph serves them, and those of more than {most} are not captured"
+                )
+            return False
 
         def is_applicable_for_shape(self, shape: int | None) -> bool:
             """The same for SGLang's number of tokens; None: any number."""

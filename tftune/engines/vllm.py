@@ -7,8 +7,8 @@ pass of the tensor-parallel group is made. `compute_hash` gets the pass's digest
 cache of compiled graphs asks no pass. Behind `PostGradPassManager.configure` the pass goes to the
 end of the list: FlashInfer's fusion of all-reduce and norm has taken its nodes by then, and is not
 among what our kernels were measured against. TFTUNE_VLLM=first puts it before that fusion.
-Steps that vLLM does not capture stay as they are, unless TFTUNE_VLLM_EAGER=1: on a node the host
-took longer for them. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own all-reduce compete as a form of BSP.
+Steps that vLLM does not capture stay as they are, unless TFTUNE_VLLM_EAGER=1: on nodes they were
+not reliably faster. TFTUNE_VLLM_ALL_REDUCE=1 lets vLLM's own all-reduce compete as a form of BSP.
 """
 
 from __future__ import annotations
@@ -198,7 +198,9 @@ def add(
     ranks = config.parallel_config.tensor_parallel_size
     shapes = shapes_of(_fields(config), ranks)
     tell(pass_, config)
-    manager.add(engine_pass(base, pass_, shapes, range_now))
+    last = max(config.compilation_config.cudagraph_capture_sizes or [0])
+    most = None if _is_on(EAGER) else last
+    manager.add(engine_pass(base, pass_, shapes, range_now, most))
     if os.environ.get(VARIABLE) == FIRST:
         names = [type(one).__name__ for one in manager.passes]
         places = [place for place, name in enumerate(names) if name in FUSIONS]
@@ -226,8 +228,8 @@ def split(config: Any) -> None:
 
 
 def tell(pass_: Any, config: Any) -> None:
-    """The pass learns the numbers of tokens that vLLM captures, and the most that a step has where
-    other steps are wanted, too."""
+    """The pass learns the numbers of tokens that vLLM captures, and the most tokens that a step has
+    where it shall take steps that are not captured."""
     from tftune.engines.engine_pass import tell_sizes
 
     captured = config.compilation_config.cudagraph_capture_sizes or []
