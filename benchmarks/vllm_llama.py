@@ -3,19 +3,20 @@
 usage: python benchmarks/vllm_llama.py [--model llama3.1-8b|qwen2.5-7b] [--layers 32]
            [--batches 1 16 64 256] [--prompt 4096] [--rounds 7] [--seconds 540]
            [--backend TRITON_ATTN] [--variable 1|first] [--few] [--profile 256 0]
-           [--host 1100] [--json FILE]
+           [--host 1100] [--plain-first] [--json FILE]
 
-Two engines share the GPUs, one without the plug-in and one with it, and take turns. Each is vLLM's
-own `LLM` with tensor parallelism over all GPUs here, its own all-reduce, and CUDA graphs of the
-sizes that it captures by default, or with --few of these batches. A decode step is one that decodes
-all sequences of a batch, a mean of some 64; a prompt is the time to its first token, and a new one
-has a length that none had before, near a quarter of --prompt. Those in a row follow a first one in
-the same engine, which is not timed; any other prompt finds a host that has just run the other
-engine. Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest
-difference between the two engines in a log-probability of a prompt's own tokens; `itself`, that
-between two runs of the engine without the plug-in. --profile: the kernels of a step that decodes so
-many sequences, or with 0 of a prompt, in both engines, by torch's profiler. --host: the operators
-of a prompt of so many tokens, a length that no case has, then of the same again: host time alone.
+Two engines share the GPUs, one with the plug-in and one without it, and take turns; that with the
+plug-in starts first unless --plain-first is given. Each is vLLM's own `LLM` with tensor parallelism
+over all GPUs here, its own all-reduce, and CUDA graphs of the sizes that it captures by default, or
+with --few of these batches. A decode step is one that decodes all sequences of a batch, a mean of
+some 64; a prompt is the time to its first token, and a new one has a length that none had before,
+near a quarter of --prompt. Those in a row follow a first one in the same engine, which is not
+timed; any other prompt finds a host that has just run the other engine. Times are medians over
+rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
+engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of the engine
+without the plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a
+prompt, in both engines, by torch's profiler. --host: the operators of a prompt of so many tokens, a
+length that no case has, then of the same again: host time alone.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -239,14 +240,19 @@ def prompt_of(length: int, tokens: Sequence[int]) -> Sequence[int]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    from vllm.plugins import load_general_plugins
+
     model = MODELS[options.model]
     (folder / "config.json").write_text(json.dumps(config_of(model, options.layers)))
     until = time.monotonic() + options.seconds
-    # First the one that loads the plug-in: vLLM loads plug-ins once in a process.
-    ours, ours_s = engine(options, folder, options.variable)
-    print(f"with the plug-in: started in {ours_s:.1f} s", flush=True)
-    plain, plain_s = engine(options, folder, "0")
-    print(f"without the plug-in: started in {plain_s:.1f} s", flush=True)
+    os.environ[VARIABLE] = options.variable
+    load_general_plugins()  # vLLM does it once in a process: our hooks look at the variable
+    made = {}
+    for variable in ("0", options.variable) if options.plain_first else (options.variable, "0"):
+        made[variable] = engine(options, folder, variable)
+        words = "without" if variable == "0" else "with"
+        print(f"{words} the plug-in: started in {made[variable][1]:.1f} s", flush=True)
+    (ours, ours_s), (plain, plain_s) = made[options.variable], made["0"]
     print(ours.collective_rpc(decisions)[0], flush=True)
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
     probe = prompt_of(PROBE, tokens)
@@ -317,6 +323,7 @@ def main() -> None:
     batches = {"type": int, "nargs": "*", "default": []}
     parser.add_argument("--profile", **batches, help="of so many sequences; 0: of the prompt")
     parser.add_argument("--host", type=int, nargs="*", default=[], help="of prompts so long")
+    parser.add_argument("--plain-first", action="store_true", help="start vLLM alone first")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds + 30, exit=True)
