@@ -87,7 +87,7 @@ def test_a_layout_answers_with_the_default_of_the_shape_that_is_asked() -> None:
         assert selector.shortlist(DECODE)[0] == short.config
 
 
-@pytest.mark.parametrize("target", ["h200x1", "h200x2", "h200x4", "h200x8"])
+@pytest.mark.parametrize("target", ["h100x2", "h200x1", "h200x2", "h200x4", "h200x8"])
 def test_decoding_by_bsp_takes_the_form_that_was_the_fastest_or_nearly(
     target: str,
 ) -> None:

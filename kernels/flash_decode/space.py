@@ -178,7 +178,9 @@ def _in_flight(shape: FlashDecode, first: Config, chip: Chip) -> Iterator[Config
         )
         if groups > on:
             few = groups <= RESIDENT * on  # more are shallow, so that none waits for a second wave
-            yield form(1, 64, 2 if few else 1) if shape.kv_len <= SHORT else form(1, 128, 2)
+            small = not few and shape.head_dim <= 64  # all are resident with two blocks of 64
+            wide = shape.kv_len > SHORT and not small
+            yield form(1, 128, 2) if wide else form(1, 64, 2 if few or small else 1)
     elif one_wave and programs < 2 * CROWDED * on:
         yield form(one_wave, 128, 2)
 
