@@ -143,10 +143,10 @@ def _name(node: Any) -> str:
 
 
 def llama(workspace: Workspace, faster: Any) -> dict[str, Any]:
-    """Two layers through the manager, for any number of tokens up to the most of a step."""
+    """Two layers through the manager, for any number of tokens that is captured."""
     engine = Engine(workspace, "1", faster)
     manager = engine.manager()
-    calls, error = engine.compiled(engine.layers(), manager, (1, 2048))
+    calls, error = engine.compiled(engine.layers(), manager, (1, CAPTURED[-1]))
     del calls["other"]
     return {
         "calls": dict(calls),
@@ -169,7 +169,7 @@ def wide_weight(workspace: Workspace) -> str:
     """A norm whose weight is fp32 and whose rows are fp16."""
     engine = Engine(workspace, "1", {"all_reduce": (5.0, 10.0)})
     manager = engine.manager()
-    engine.compiled(engine.layers(engine.torch.float32), manager, (1, 2048))
+    engine.compiled(engine.layers(engine.torch.float32), manager, (1, CAPTURED[-1]))
     return table()
 
 
