@@ -36,13 +36,13 @@ PARTS = {
 OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
-to twelve configs took part at a shape, mostly once; on 2x H200 13 to 24 at 288 shapes of
-`gemm_reduce_scatter`. Random shapes of `benchmarks/in_place.py` are among those of two GPUs; four
-and eight ran Llama 3 70B and 405B and Qwen2.5 72B. One form of BSP was timed, though others are
-possible, at {} shapes of 2x H100, {} of 2x H200, {} of 4x H200 and {} of 8x H200. One of
-those may be faster. `push_ce` of `gemm_all_reduce` gains from M = 2048 on, and took part at nearly
-all shapes from M = 1000 on. `vendor`, which gains at fewer tokens, took part on 2x H100 and on 2x
-and 4x H200."""
+to twelve configs took part at a shape, mostly once. A search at each shape gave 2 to 15 at 1,041
+shapes of 4x H200, and 13 to 24 at 288 shapes of `gemm_reduce_scatter` on 2x H200. Random shapes of
+`benchmarks/in_place.py` are among those of two GPUs; eight ran Llama 3 70B and 405B and Qwen2.5
+72B. One form of BSP was timed, though others are possible, at {} shapes of 2x H100, {} of 2x
+H200, {} of 4x H200 and {} of 8x H200. One of those may be faster. `push_ce` of
+`gemm_all_reduce` gains from M = 2048 on, and took part at nearly all shapes from M = 1000 on.
+`vendor`, which gains at fewer tokens, took part on 2x H100 and on 2x and 4x H200."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
 ENGINE_HEAD = ("machine", "operation", "sizes")
 HEAD = ["machine", "shapes", "number", "graph", "fused wins", "eager", "fused wins"]

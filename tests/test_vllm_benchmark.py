@@ -34,7 +34,7 @@ def test_the_page_shows_what_was_measured() -> None:
         plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
         row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
         assert f"{name.split()[-1]}{row}" in page, name
-    assert len(cases) == 62
+    assert len(cases) == 69
 
 
 def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
