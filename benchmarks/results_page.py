@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import product
+from math import inf
 from statistics import geometric_mean
 
 import limit
@@ -27,6 +28,14 @@ SPANS = ((1, 16), (17, 64), (65, 256), (257, 1024), (1025, 8192))
 """Tokens that a column of the table of all models holds, the first and the last."""
 CONTEXTS = ((1, 1024), (1025, 4096), (4097, 32768))
 BATCHES = ((1, 1), (4, 4), (16, 64))
+BYTES = {"64 KB": 1 << 16, "1 MB": 1 << 20, "4 MB": 1 << 22, "16 MB": 1 << 24, "64 MB": 1 << 26,
+         "512 MB": 1 << 29}  # fmt: skip
+OF_FORMS = """\
+All-reduces by bytes of x, captured, bf16: which form of BSP is mostly the fastest, beside the
+fastest kernel here, in one run of each shape. Its time, with the norm behind it, over the kernel's,
+a geometric mean; at how many shapes the kernel takes less, of those measured; its name. `library`
+is NCCL, the others are torch's. vLLM's own all-reduce [was measured
+apart](engines.md#an-engines-own-all-reduce)."""
 ENGINE_OPS = ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce")
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
 PARTS = {
@@ -67,6 +76,8 @@ def page() -> str:
             of_models(["flash_decode"], CONTEXTS),
             "Merging, by batch:",
             of_models(["merge_attention"], BATCHES),
+            OF_FORMS,
+            text([["machine", "norm", *(f"to {size}" for size in BYTES)], *form_rows()]),
             "## The layout of serving engines: layer by layer",
             "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest (us of the fastest).",
             text([[*ENGINE_HEAD, *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
@@ -156,6 +167,42 @@ def beside_one_form(target: str) -> int:
             bsp = sum(config.variant == "bsp" for config in configs)
             found += bsp == 1 < min(len(configs), len(forms(shape, chip)))
     return found
+
+
+def form_rows() -> Iterator[list[str]]:
+    """Which form of BSP is the fastest all-reduce, and what the fastest kernel gains over it."""
+    for target, norm in product(ENGINE_MACHINES, ("none", "rms")):
+        spans: dict[str, list[dict[str, float]]] = {size: [] for size in BYTES}
+        for shape, times in form_times(target).items():
+            if shape.to_dict()["norm"] == norm:
+                size = next(name for name, most in BYTES.items() if shape.message_bytes <= most)
+                spans[size].append(times)
+        yield [title(target), norm, *map(beside_forms, spans.values())]
+
+
+def form_times(target: str) -> dict[Shape, dict[str, float]]:
+    """Microseconds by BSP's form, and of the fastest "kernel", of the last run that has both."""
+    runs: dict[tuple[Shape, str], dict[str, float]] = defaultdict(dict)
+    for trial in engine_trials(target, "all_reduce"):
+        if isinstance(trial.outcome, Measurement) and trial.mode == "graph":
+            times, config = runs[trial.shape, trial.run], trial.config
+            name = str(config["form"]) if config.variant == "bsp" else "kernel"
+            times[name] = min(trial.outcome.median_us, times.get(name, inf))
+    return {
+        shape: times
+        for (shape, _), times in runs.items()
+        if "kernel" in times and times.keys() - {"kernel"}
+    }
+
+
+def beside_forms(shapes: Sequence[dict[str, float]]) -> str:
+    if not shapes:
+        return "-"
+    bsp = [min((us, name) for name, us in times.items() if name != "kernel") for times in shapes]
+    gains = [us / times["kernel"] for (us, _), times in zip(bsp, shapes, strict=True)]
+    form = Counter(name for _, name in bsp).most_common(1)[0][0]
+    wins = sum(gain > 1 for gain in gains)
+    return f"{geometric_mean(gains):.2f}; {wins} of {len(gains)}; {form}"
 
 
 def gain_of(row: speedup.Line) -> float:
