@@ -201,7 +201,8 @@ def rivals_of(op: str) -> dict[str, type[Rival]]:
         },
         "gemm_all_reduce": {"iris": reductions.IrisReduction},
         "all_reduce": {
-            "torch_one_shot": reductions.TorchAllReduce, "torch_two_shot": reductions.TorchTwoShot
+            "torch_one_shot": reductions.TorchAllReduce, "torch_two_shot": reductions.TorchTwoShot,
+            "flashinfer": reductions.FlashInfer,
         },
     }  # fmt: skip
     if op not in known:

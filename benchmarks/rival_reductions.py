@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rival_calls import Rival
 
-from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.all_reduce import EPSILON, AllReduce
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.row_parallel import RowParallel
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
@@ -86,6 +86,44 @@ class TorchTwoShot(TorchAllReduce):
         self._take(self._call(buffer.copy_(x), "sum", self._group), out)
 
 
+class FlashInfer(Rival):
+    """FlashInfer's all-reduce, which vLLM calls where it is installed: in one or two shots, as it
+    chooses, and with the residual and the norm in the same kernel.
+
+    Written after flashinfer/comm/trtllm_ar.py of 0.6.12, whose buffers are torch's symmetric
+    memory: torch's switch turns their multicast off. Build its kernels before:
+    `get_trtllm_comm_module()` there takes longer than a check may.
+    """
+
+    def __init__(self, shape: AllReduce, workspace: Workspace) -> None:
+        super().__init__(shape, workspace)
+        self._comm, self._buffers = flashinfer_module(), None
+
+    def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
+        import torch.distributed as dist
+
+        if self._buffers is None:
+            shape, group = self._shape, dist.group.WORLD
+            self._buffers = self._comm.trtllm_create_ipc_workspace_for_all_reduce_fusion(
+                self._workspace.rank, shape.world, shape.m, shape.n, group=group
+            )
+
+    def __call__(self, x: torch.Tensor, *given: torch.Tensor) -> None:
+        shape, patterns, (*added, out) = self._shape, self._comm.AllReduceFusionPattern, given
+        _, pointers = self._buffers
+        residual, weight = added if shape.normed else (None, None)
+        normed, new_residual = out if shape.normed else (None, None)
+        self._comm.trtllm_allreduce_fusion(
+            allreduce_in=x, world_size=shape.world, world_rank=self._workspace.rank,
+            token_num=shape.m, hidden_dim=shape.n, workspace_ptrs=pointers, launch_with_pdl=True,
+            trigger_completion_at_end=True, fp32_acc=True, use_oneshot=None,
+            pattern_code=patterns.kARResidualRMSNorm if shape.normed else patterns.kAllReduce,
+            allreduce_out=None if shape.normed else out, residual_in=residual,
+            residual_out=new_residual, norm_out=normed, rms_gamma=weight, rms_eps=EPSILON,
+            quant_out=None, scale_out=None, scale_factor=None, layout_code=None,
+        )  # fmt: skip
+
+
 class IrisReduction(Rival):
     """A fused GEMM of Iris with its default configuration. Its result lies in the symmetric heap,
     for peers write there. Each call begins with a barrier on the host."""
@@ -148,6 +186,15 @@ def torch_operator(name: str) -> Callable[..., torch.Tensor]:
         raise NotImplementedError(f"torch {torch.__version__} has no torch.ops.symm_mem.{name}")
     found: Callable[..., torch.Tensor] = getattr(torch.ops.symm_mem, name)
     return found
+
+
+def flashinfer_module() -> Any:
+    """FlashInfer's all-reduces. Raises NotImplementedError where it cannot be imported."""
+    try:
+        import flashinfer.comm.trtllm_ar
+    except ImportError as error:
+        raise NotImplementedError(f"FlashInfer cannot be imported here: {error}") from error
+    return flashinfer.comm.trtllm_ar
 
 
 def iris_operation(name: str) -> Callable[..., Any]:

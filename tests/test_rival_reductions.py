@@ -16,7 +16,7 @@ import rival_rows
 import rivals
 
 from tftune.db.trial import Failure, Measurement
-from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.all_reduce import AllReduce, host
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
@@ -36,7 +36,7 @@ TORCH_CALLS = """
 from types import SimpleNamespace
 import torch, torch.distributed as dist
 import rival_reductions as reductions
-from tftune.kernels.all_reduce import AllReduce
+from tftune.kernels.all_reduce import AllReduce, host
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 dist.init_process_group("gloo", init_method="file:///{file}", rank=0, world_size=1)
@@ -138,6 +138,52 @@ def test_iris_reduces_in_the_heap_and_keeps_its_buffers(
     assert not c.any() and given == [None, "buffers"]
     call.deliver(c)
     assert torch.equal(c, (a @ b.t())[rows])
+
+
+@pytest.mark.parametrize("norm", ["none", "rms"])
+def test_flashinfer_adds_up_and_normalises_into_the_result(
+    norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its buffers are made once; with a norm it writes both halves of the result."""
+    import torch
+
+    made: list[Any] = []
+
+    class Module:
+        AllReduceFusionPattern = SimpleNamespace(kAllReduce=0, kARResidualRMSNorm=1)
+
+        @staticmethod
+        def trtllm_create_ipc_workspace_for_all_reduce_fusion(*sizes: int, group: Any) -> Any:
+            made.append(sizes)
+            return [], "pointers"
+
+        @staticmethod
+        def trtllm_allreduce_fusion(**given: Any) -> None:
+            assert given["workspace_ptrs"] == "pointers"
+            if given["pattern_code"] == 0:
+                given["allreduce_out"].copy_(given["allreduce_in"])
+            else:
+                given["residual_out"].copy_(given["allreduce_in"] + given["residual_in"])
+                given["norm_out"].copy_(given["residual_out"] * given["rms_gamma"])
+
+    monkeypatch.setattr(reductions, "flashinfer_module", Module)
+    shape = AllReduce(4, 8, 2, norm=norm)
+    call = reductions.FlashInfer(shape, on_a_gpu())
+    x, residual, weight = torch.randn(4, 8), torch.randn(4, 8), torch.randn(8)
+    given = (x,) if norm == "none" else (x, residual, weight)
+    out = torch.empty(host.result_size(shape))
+    for _ in range(2):
+        call.stage([(*given, out)])
+        call(*given, out)
+    assert made == [(1, 2, 4, 8)]
+    added = x + residual
+    assert torch.equal(out, x if norm == "none" else torch.stack((added * weight, added)))
+
+
+def test_without_flashinfer_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flashinfer.comm.trtllm_ar", None)
+    with pytest.raises(NotImplementedError, match="FlashInfer cannot be imported here"):
+        reductions.FlashInfer(SUM, on_a_gpu())
 
 
 def test_what_waits_on_the_host_is_not_captured() -> None:
