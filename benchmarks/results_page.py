@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from math import inf
@@ -28,13 +28,14 @@ SPANS = ((1, 16), (17, 64), (65, 256), (257, 1024), (1025, 8192))
 """Tokens that a column of the table of all models holds, the first and the last."""
 CONTEXTS = ((1, 1024), (1025, 4096), (4097, 32768))
 BATCHES = ((1, 1), (4, 4), (16, 64))
-BYTES = {"64 KB": 1 << 16, "1 MB": 1 << 20, "4 MB": 1 << 22, "16 MB": 1 << 24, "64 MB": 1 << 26,
-         "512 MB": 1 << 29}  # fmt: skip
+BYTES = {"to 64 KB": 1 << 16, "to 1 MB": 1 << 20, "to 4 MB": 1 << 22, "to 16 MB": 1 << 24,
+         "to 64 MB": 1 << 26, "beyond": inf}  # fmt: skip
 OF_FORMS = """\
-All-reduces by bytes of x, captured, bf16: which form of BSP is mostly the fastest, beside the
-fastest kernel here, in one run of each shape. Its time, with the norm behind it, over the kernel's,
-a geometric mean; at how many shapes the kernel takes less, of those measured; its name. `library`
-is NCCL, the others are torch's. vLLM's own all-reduce [was measured
+All-reduces by bytes of x, captured, bf16, of the runs in which two forms of BSP or more were timed
+at a shape. A cell has the form that is mostly the fastest, and at how many shapes it is. Then BSP's
+time over that of the fastest kernel here, a geometric mean, and at how many shapes the kernel is
+faster by more than 1 %. A column begins where the one before it ends. `library` is NCCL, the others
+are torch's. With `rms`, a norm follows BSP's all-reduce. vLLM's own [was measured
 apart](engines.md#an-engines-own-all-reduce)."""
 ENGINE_OPS = ("all_gather_gemm", "gemm_reduce_scatter", "gemm_all_reduce", "all_reduce")
 MODES = {"graph": "captured in a CUDA graph", "eager": "one call from an idle queue"}
@@ -44,12 +45,13 @@ PARTS = {
 }
 OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
-kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models. One
-to twelve configs took part at a shape, mostly once. A search at each shape gave 2 to 15 at 1,041
-shapes of 4x H200, and 13 to 24 at 288 shapes of `gemm_reduce_scatter` on 2x H200. Random shapes of
-`benchmarks/in_place.py` are among those of two GPUs; eight ran Llama 3 70B and 405B and Qwen2.5
-72B. One form of BSP was timed, though others are possible, at {} shapes of 2x H100, {} of 2x
-H200, {} of 4x H200 and {} of 8x H200. One of those may be faster. `push_ce` of
+kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models.
+Most shapes were measured once, with few configs. A search at each shape gave 2 to 15 at 1,041
+shapes of 4x H200. On 2x H200 it gave 13 to 24 at 288 shapes of `gemm_reduce_scatter`, and 11 to 23
+at 30 of `gemm_all_reduce`. Random shapes of `benchmarks/in_place.py` are among those of two GPUs.
+Eight GPUs ran three models alone, Llama 3 70B and 405B and Qwen2.5 72B, as four did for decoding
+and merging. One form of BSP was timed, though others are possible, at {} shapes of 2x H100,
+{} of 2x H200, {} of 4x H200 and {} of 8x H200. One of those may be faster. `push_ce` of
 `gemm_all_reduce` gains from M = 2048 on, and took part at nearly all shapes from M = 1000 on.
 `vendor`, which gains at fewer tokens, took part on 2x H100 and on 2x and 4x H200."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
@@ -77,7 +79,7 @@ def page() -> str:
             "Merging, by batch:",
             of_models(["merge_attention"], BATCHES),
             OF_FORMS,
-            text([["machine", "norm", *(f"to {size}" for size in BYTES)], *form_rows()]),
+            text([["machine", "norm", *BYTES], *form_rows()]),
             "## The layout of serving engines: layer by layer",
             "Captured, bf16, B `[N, K]`, tokens along M. BSP / fastest (us of the fastest).",
             text([[*ENGINE_HEAD, *(f"M = {m}" for m in ENGINE_TOKENS)], *engine_rows()]),
@@ -173,36 +175,36 @@ def form_rows() -> Iterator[list[str]]:
     """Which form of BSP is the fastest all-reduce, and what the fastest kernel gains over it."""
     for target, norm in product(ENGINE_MACHINES, ("none", "rms")):
         spans: dict[str, list[dict[str, float]]] = {size: [] for size in BYTES}
-        for shape, times in form_times(target).items():
+        for shape, times in form_times(engine_trials(target, "all_reduce")).items():
             if shape.to_dict()["norm"] == norm:
                 size = next(name for name, most in BYTES.items() if shape.message_bytes <= most)
                 spans[size].append(times)
-        yield [title(target), norm, *map(beside_forms, spans.values())]
+        yield [title(target), norm, *map(form_and_gain, spans.values())]
 
 
-def form_times(target: str) -> dict[Shape, dict[str, float]]:
-    """Microseconds by BSP's form, and of the fastest "kernel", of the last run that has both."""
+def form_times(trials: Iterable[Trial]) -> dict[Shape, dict[str, float]]:
+    """Microseconds of each form of BSP, and of the fastest "kernel", of the last run of a shape
+    that timed a kernel and two forms, captured."""
     runs: dict[tuple[Shape, str], dict[str, float]] = defaultdict(dict)
-    for trial in engine_trials(target, "all_reduce"):
+    for trial in trials:
         if isinstance(trial.outcome, Measurement) and trial.mode == "graph":
             times, config = runs[trial.shape, trial.run], trial.config
             name = str(config["form"]) if config.variant == "bsp" else "kernel"
             times[name] = min(trial.outcome.median_us, times.get(name, inf))
     return {
-        shape: times
-        for (shape, _), times in runs.items()
-        if "kernel" in times and times.keys() - {"kernel"}
+        shape: times for (shape, _), times in runs.items() if "kernel" in times and len(times) > 2
     }
 
 
-def beside_forms(shapes: Sequence[dict[str, float]]) -> str:
+def form_and_gain(shapes: Sequence[dict[str, float]]) -> str:
+    """A cell: the form that is mostly the fastest, and what the kernel gains over the fastest."""
     if not shapes:
         return "-"
     bsp = [min((us, name) for name, us in times.items() if name != "kernel") for times in shapes]
     gains = [us / times["kernel"] for (us, _), times in zip(bsp, shapes, strict=True)]
-    form = Counter(name for _, name in bsp).most_common(1)[0][0]
-    wins = sum(gain > 1 for gain in gains)
-    return f"{geometric_mean(gains):.2f}; {wins} of {len(gains)}; {form}"
+    ((form, number),) = Counter(name for _, name in bsp).most_common(1)
+    mean = geometric_mean(gains)
+    return f"{form} {number}; {mean:.2f}; {faster(gains)} of {len(gains)}"
 
 
 def gain_of(row: speedup.Line) -> float:

@@ -2,14 +2,16 @@
 `gemm_all_reduce`.
 
 Written after torch 2.13 (torch/distributed/_symmetric_memory/__init__.py and the schemas of
-torch.ops.symm_mem) and Iris' iris/ops/ of 2026. None uses multicast (multimem). What a library of
-this node does not have is told when the call is made: NotImplementedError.
+torch.ops.symm_mem), Iris' iris/ops/ of 2026 and FlashInfer 0.6.12. None uses
+multicast (multimem). What a library of this node does not have is told when the call is made:
+NotImplementedError.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rival_calls import Rival
 
@@ -87,17 +89,28 @@ class TorchTwoShot(TorchAllReduce):
 
 
 class FlashInfer(Rival):
-    """FlashInfer's all-reduce, which vLLM calls where it is installed: in one or two shots, as it
-    chooses, and with the residual and the norm in the same kernel.
+    """FlashInfer's all-reduce of its backend `trtllm`, with the residual and the norm in the same
+    kernel, called as vLLM 0.23 calls it on sm_90.
 
-    Written after flashinfer/comm/trtllm_ar.py of 0.6.12, whose buffers are torch's symmetric
-    memory: torch's switch turns their multicast off. Build its kernels before:
-    `get_trtllm_comm_module()` there takes longer than a check may.
+    Written after flashinfer/comm/trtllm_ar.py of 0.6.12. Its buffers are torch's symmetric memory,
+    whose multicast must be off. Build its kernels before: `get_trtllm_comm_module()` there takes
+    longer than a check may.
     """
+
+    ONE_SHOT_BYTES: ClassVar = {2: 32 << 20, 4: 2 << 20, 8: 1 << 19}
+    """Bytes of x up to which vLLM asks for one shot, by ranks."""
+    EARLY = 16
+    """Rows up to which vLLM lets the next kernel begin before the end of this one."""
 
     def __init__(self, shape: AllReduce, workspace: Workspace) -> None:
         super().__init__(shape, workspace)
+        if shape.world not in self.ONE_SHOT_BYTES:
+            raise NotImplementedError(f"vLLM calls it on 2, 4 or 8 ranks, not {shape.world}")
+        if os.environ.get("TORCH_SYMM_MEM_DISABLE_MULTICAST") != "1":
+            raise NotImplementedError("set TORCH_SYMM_MEM_DISABLE_MULTICAST=1: it is off here")
         self._comm, self._buffers = flashinfer_module(), None
+        self._halves: dict[int, tuple[torch.Tensor, ...]] = {}
+        """Normalised rows and new residual of each result, by its address."""
 
     def stage(self, operands: Sequence[tuple[Any, ...]]) -> None:
         import torch.distributed as dist
@@ -112,11 +125,16 @@ class FlashInfer(Rival):
         shape, patterns, (*added, out) = self._shape, self._comm.AllReduceFusionPattern, given
         _, pointers = self._buffers
         residual, weight = added if shape.normed else (None, None)
-        normed, new_residual = out if shape.normed else (None, None)
+        normed = new_residual = None
+        if shape.normed:
+            if out.data_ptr() not in self._halves:
+                self._halves[out.data_ptr()] = out.unbind()
+            normed, new_residual = self._halves[out.data_ptr()]
         self._comm.trtllm_allreduce_fusion(
             allreduce_in=x, world_size=shape.world, world_rank=self._workspace.rank,
             token_num=shape.m, hidden_dim=shape.n, workspace_ptrs=pointers, launch_with_pdl=True,
-            trigger_completion_at_end=True, fp32_acc=True, use_oneshot=None,
+            trigger_completion_at_end=shape.m > self.EARLY, fp32_acc=True,
+            use_oneshot=shape.message_bytes <= self.ONE_SHOT_BYTES[shape.world],
             pattern_code=patterns.kARResidualRMSNorm if shape.normed else patterns.kAllReduce,
             allreduce_out=None if shape.normed else out, residual_in=residual,
             residual_out=new_residual, norm_out=normed, rms_gamma=weight, rms_eps=EPSILON,
@@ -189,11 +207,11 @@ def torch_operator(name: str) -> Callable[..., torch.Tensor]:
 
 
 def flashinfer_module() -> Any:
-    """FlashInfer's all-reduces. Raises NotImplementedError where it cannot be imported."""
+    """FlashInfer's all-reduces. Raises NotImplementedError where it is not installed."""
     try:
         import flashinfer.comm.trtllm_ar
     except ImportError as error:
-        raise NotImplementedError(f"FlashInfer cannot be imported here: {error}") from error
+        raise NotImplementedError(f"FlashInfer is not installed: {error}") from error
     return flashinfer.comm.trtllm_ar
 
 

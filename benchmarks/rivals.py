@@ -60,7 +60,7 @@ MEANINGS = {
     "torch": "torch.ops.symm_mem.fused_all_gather_matmul, or fused_matmul_reduce_scatter",
     "torch_one_shot": "torch.ops.symm_mem.one_shot_all_reduce, x in symmetric memory",
     "torch_two_shot": "torch.ops.symm_mem.two_shot_all_reduce_, x copied to symmetric memory",
-    "flashinfer": "flashinfer.comm.trtllm_allreduce_fusion, its own choice of one or two shots",
+    "flashinfer": "flashinfer.comm.trtllm_allreduce_fusion, as vLLM 0.23 calls it",
     "iris": "iris.ops.all_gather_matmul, matmul_reduce_scatter or matmul_all_reduce, "
     "default configuration",
     "iris_buffer": "iris.ops.all_gather_matmul_hbm_buffer, its own choice of configuration",

@@ -23,6 +23,12 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.tuner.bench.worker import WorldSpec
 
 GEMM, SUM = GemmReduceScatter(8, 16, 32, 1), AllReduce(8, 16, 1)
+FLASHINFER_ARGUMENTS = """
+allreduce_in world_size world_rank token_num hidden_dim workspace_ptrs launch_with_pdl
+trigger_completion_at_end fp32_acc pattern_code use_oneshot allreduce_out residual_in residual_out
+norm_out quant_out scale_out rms_gamma rms_eps scale_factor layout_code
+"""
+"""Those of `trtllm_allreduce_fusion` that have no default."""
 
 
 def on_a_gpu(**more: Any) -> Any:
@@ -36,7 +42,7 @@ TORCH_CALLS = """
 from types import SimpleNamespace
 import torch, torch.distributed as dist
 import rival_reductions as reductions
-from tftune.kernels.all_reduce import AllReduce, host
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 dist.init_process_group("gloo", init_method="file:///{file}", rank=0, world_size=1)
@@ -144,7 +150,8 @@ def test_iris_reduces_in_the_heap_and_keeps_its_buffers(
 def test_flashinfer_adds_up_and_normalises_into_the_result(
     norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its buffers are made once; with a norm it writes both halves of the result."""
+    """Its buffers are made once; with a norm it writes both halves of the result. The arguments are
+    those of FlashInfer 0.6.12."""
     import torch
 
     made: list[Any] = []
@@ -159,7 +166,8 @@ def test_flashinfer_adds_up_and_normalises_into_the_result(
 
         @staticmethod
         def trtllm_allreduce_fusion(**given: Any) -> None:
-            assert given["workspace_ptrs"] == "pointers"
+            assert given.keys() == set(FLASHINFER_ARGUMENTS.split())
+            assert given["workspace_ptrs"] == "pointers" and given["use_oneshot"]
             if given["pattern_code"] == 0:
                 given["allreduce_out"].copy_(given["allreduce_in"])
             else:
@@ -167,6 +175,7 @@ def test_flashinfer_adds_up_and_normalises_into_the_result(
                 given["norm_out"].copy_(given["residual_out"] * given["rms_gamma"])
 
     monkeypatch.setattr(reductions, "flashinfer_module", Module)
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
     shape = AllReduce(4, 8, 2, norm=norm)
     call = reductions.FlashInfer(shape, on_a_gpu())
     x, residual, weight = torch.randn(4, 8), torch.randn(4, 8), torch.randn(8)
@@ -180,10 +189,18 @@ def test_flashinfer_adds_up_and_normalises_into_the_result(
     assert torch.equal(out, x if norm == "none" else torch.stack((added * weight, added)))
 
 
-def test_without_flashinfer_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flashinfer_is_not_asked_where_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its buffers might be mapped for multicast, unless torch is told not to."""
+    shape = AllReduce(8, 16, 2)
     monkeypatch.setitem(sys.modules, "flashinfer.comm.trtllm_ar", None)
-    with pytest.raises(NotImplementedError, match="FlashInfer cannot be imported here"):
-        reductions.FlashInfer(SUM, on_a_gpu())
+    with pytest.raises(NotImplementedError, match="on 2, 4 or 8 ranks, not 3"):
+        reductions.FlashInfer(AllReduce(8, 16, 3), on_a_gpu())
+    monkeypatch.delenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", raising=False)
+    with pytest.raises(NotImplementedError, match="set TORCH_SYMM_MEM_DISABLE_MULTICAST=1"):
+        reductions.FlashInfer(shape, on_a_gpu())
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+    with pytest.raises(NotImplementedError, match="FlashInfer is not installed"):
+        reductions.FlashInfer(shape, on_a_gpu())
 
 
 def test_what_waits_on_the_host_is_not_captured() -> None:

@@ -13,6 +13,7 @@ from tftune.db.calibration_file import write_chip
 from tftune.db.store import write_rows
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
@@ -163,3 +164,28 @@ def test_a_reduction_is_told_with_its_share_of_the_limit(op: str, name: str, var
 def test_a_reduction_without_rows_of_several_gpus_says_so() -> None:
     told = list(results_page.reduction("all_reduce", lambda target, op: []))
     assert told[0] == "## all_reduce" and told[1].startswith("Not measured on H200, but for single")
+
+
+def test_which_form_wins_is_told_of_runs_that_timed_two() -> None:
+    """The last such run of a shape counts: one with a single form names no winner."""
+    shape, other = AllReduce(1, 4096, 2), AllReduce(2, 4096, 2)
+
+    def timed(run: str, us: float, config: Config, at: AllReduce = shape) -> Trial:
+        outcome = Measurement((us,) * 5, (us,) * 5, 1e-4)
+        return Trial(at, config, "graph", "h200x2", "node", run, "r1", outcome, "search", "2026")
+
+    def form(name: str) -> Config:
+        return Config("bsp", form=name)
+
+    kernel, slow = Config("one_shot", parts=1), Config("one_shot", parts=2)
+    two = [timed("1", 8.0, form("library")), timed("1", 6.0, form("one_shot")),
+           timed("1", 9.0, slow), timed("1", 4.0, kernel)]  # fmt: skip
+    one = [timed("2", 5.0, form("library")), timed("2", 1.0, kernel)]
+    assert results_page.form_times(two + one) == {
+        shape: {"library": 8.0, "one_shot": 6.0, "kernel": 4.0}
+    }
+    ties = [timed("1", 3.0, form("one_shot"), other), timed("1", 4.0, form("library"), other),
+            timed("1", 3.0, kernel, other)]  # fmt: skip
+    times = results_page.form_times([*two, *ties]).values()
+    assert results_page.form_and_gain(list(times)) == "one_shot 2; 1.22; 1 of 2"
+    assert results_page.form_and_gain([]) == "-"
