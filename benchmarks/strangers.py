@@ -80,7 +80,7 @@ class Case:
     """What the artifact answers."""
     source: str
     bsp_us: float
-    """Of its fastest form."""
+    """The time of BSP's fastest form."""
     served_us: float
     found_us: float
 
@@ -112,7 +112,7 @@ def called(shape: Shape, selector: tftune.Selector, workspace: Any, *operands: A
 
 
 def medians_us(shape: Shape, selectors: Sequence[tftune.Selector], workspace: Any) -> list[float]:
-    """Of the layer's call with each selector, captured, the calls in turn."""
+    """The times of the layer's call with each selector, captured, the calls in turn."""
     reference = operation(shape.op).module("reference")
     cache = 0 if workspace.chip is None else workspace.chip.cache_bytes
     sets = [reference.make_inputs(shape, workspace.rank, seed, workspace.device) for seed in (0, 2)]

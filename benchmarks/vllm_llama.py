@@ -50,7 +50,7 @@ PROBE = 900
 NEW, IN_A_ROW, ROW = "new prompt", "new prompts in a row", 5
 """Cases of prompts whose length none had before: one a turn, or so many, the first not timed."""
 KERNELS = 20
-"""Of a profile, that are shown."""
+"""How many kernels of a profile are shown."""
 VARIABLE = "TFTUNE_VLLM"
 
 
@@ -126,7 +126,7 @@ def step_seconds(llm: Any, prompts: Sequence[Sequence[int]]) -> float:
 
 
 def log_probabilities(llm: Any, prompt: Sequence[int]) -> list[float]:
-    """Of each token of a prompt but the first, after those before it."""
+    """The log-probability of each token of a prompt but the first, after those before it."""
     from vllm import SamplingParams
 
     asked = SamplingParams(max_tokens=1, prompt_logprobs=1, temperature=0.0, detokenize=False)
@@ -172,7 +172,7 @@ def end_profile(worker: Any, device: str = "CUDA") -> dict[str, list[float]]:
 
 
 Kernels = dict[str, tuple[float, float]]
-"""Of each kernel or operator its calls in a step, and the microseconds of one."""
+"""The calls of each kernel or operator in a step, and the microseconds of one."""
 
 
 def profiled(llm: Any, prompts: Sequence[Sequence[int]], steps: int) -> Kernels:

@@ -74,7 +74,7 @@ class Dataset:
     skipped: tuple[Shape, ...]
     """Shapes left out because no BSP form of them was measured."""
     _results: dict[Any, Any] = field(default_factory=dict, repr=False)
-    """Of `once`, by key."""
+    """What `once` has worked out, by key."""
 
     def once(self, key: Hashable, work: Callable[..., T], *arguments: Any) -> T:
         """The result of `work(*arguments)`, computed once for each key. Datasets of fewer of the

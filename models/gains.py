@@ -32,8 +32,8 @@ RIDGE = 0.5
 TILE = 128
 """The most rows of a tile."""
 TRIED, ALIKE = 4, 1.1
-"""Of how many near shapes a config may be named, and how many times the least time of these by
-formulas it may take."""
+"""How many near shapes may name a config, and how many times the least time of these by formulas it
+may take."""
 
 
 @dataclass(frozen=True)

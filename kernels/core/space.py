@@ -154,7 +154,7 @@ class Rule:
 
 
 def one_die_rule(variant: str) -> Rule:
-    """Of a variant whose words carry their epoch, and are stored without a fence."""
+    """The rule for a variant whose words carry their epoch, and are stored without a fence."""
     return Rule(
         f"{variant} must run on one die: what the programs of another die store without a fence "
         "may stay in that die's cache",
@@ -165,7 +165,7 @@ def one_die_rule(variant: str) -> Rule:
 
 
 def resident_rule(variants: tuple[str, ...]) -> Rule:
-    """Of variants whose programs wait for each other, with a knob for how many there are."""
+    """The rule for variants whose programs wait for each other, with a knob for how many."""
     return Rule(
         "all programs must be resident at once: take fewer",
         lambda s, c, chip: chip is None or c["programs"] <= max(8, chip.units),
