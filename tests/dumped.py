@@ -22,7 +22,7 @@ TRACED_TOKENS = 8
 
 
 def names() -> list[str]:
-    """Of every dump: plan, pass of autograd, and torch's version."""
+    """The names of all dumps: plan, pass of autograd, and torch's version."""
     return sorted(path.stem for path in FOLDER.glob("*.txt"))
 
 

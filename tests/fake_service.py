@@ -27,7 +27,7 @@ class FakeService:
         """JSON values, by path."""
         self.asked = list[tuple[str, str, dict[str, str]]]()
         self.statuses = list[int]()
-        """Of the next requests; 0 for one that is cut off, 200 for one that is answered."""
+        """Statuses of the next requests: 0 for one that is cut off, 200 for an answered one."""
         self.headers = dict[str, str]()
         """Sent with artifacts in place of the true ones."""
         self.url = ""

@@ -19,7 +19,7 @@ import numpy as np
 
 APART = 1 << 50
 EPOCH = 1
-"""Of every call: the epoch word reads 0, and every flag as this."""
+"""The epoch of every call. The epoch word reads 0, and every flag as this."""
 
 
 class FarTensor:
@@ -55,7 +55,7 @@ class FarTensor:
         return (self[number] for number in range(self.shape[0]))
 
     def view(self, *how: Any) -> FarTensor:
-        """Of another size, or as elements of another dtype."""
+        """The tensor in another size, or as elements of another dtype."""
         if isinstance(how[0], int):
             return FarTensor(self.address, how, self.element_bytes)
         each = how[0].itemsize

@@ -72,7 +72,7 @@ class Trace:
     """What the host did, a line each."""
 
     names: dict[int, str] = field(default_factory=dict)
-    """Of addresses that mean something."""
+    """Names of addresses that mean something."""
     lines: list[str] = field(default_factory=list)
     calling: bool = False
     """Preparing is over: what torch writes now is part of a call, and is noted rather than done."""

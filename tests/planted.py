@@ -25,7 +25,7 @@ BUDGET_S = 30.0
 """So that nothing is left out because a busy machine is slow."""
 _DEFAULTS = {config.variant: SPACE.complete(config) for config in SPACE.defaults(SHAPE)}
 FUSED = {variant: _DEFAULTS[variant] for variant in ("push", "staged", "pull")}
-"""Of three variants the default config."""
+"""The default configs of three variants."""
 ORIGINAL: dict[str, Any] = {}
 DECIDED: list[Any] = []
 """The outcomes that each choice of this process was made by."""

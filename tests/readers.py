@@ -19,7 +19,7 @@ READERS, READS, WRITES = 32, 250, 2000
 SQLite's locks are between processes; operations of each; operations of the writer. 10,000 in
 all."""
 PAUSE_S = 0.02
-"""Of a reader after each operation, so that it reads as long as the writer writes."""
+"""The pause of a reader after each operation, so that it reads as long as the writer writes."""
 DEADLINE_S = 240
 
 

@@ -43,8 +43,8 @@ WEIGHTS: dict[Config, tuple[float, ...]] = {
     SMALL: (8.0, 0.0, 0.6, 1.0, 1.0, 0.1, 0.0),
     LARGE: (12.0, 0.0, 4.5, 1.0, 1.0, 0.1, 0.0),
 }
-"""Of the operation's TERMS. SMALL wins up to M = 64 or so, then LARGE; from M = 512 on BSP is
-faster than SMALL."""
+"""Weights of the operation's TERMS. SMALL wins up to M = 64 or so, then LARGE. From M = 512 on BSP
+is faster than SMALL."""
 ROWS = (8, 32, 128, 512, 2048, 8192)
 LAYERS = ((2048, 2048), (4096, 4096), (8192, 4096), (4096, 8192), (8192, 8192))
 """(N, K)."""

@@ -186,7 +186,7 @@ def refused(one: Audit) -> bool:
 def test_committed_rows_the_rules_refuse_what_spills_and_hardly_more(
     name: str, least: int, most: float
 ) -> None:
-    """Of each kernel that was compiled for gfx942, whatever its source was: the tile decides."""
+    """Every kernel compiled for gfx942 counts, whatever its source was: the tile decides."""
     rows = audited(name)
     assert len(rows) > least and not [one for one in rows if one.failure]
     wrongly = []

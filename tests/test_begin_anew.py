@@ -41,7 +41,7 @@ def word(workspace: Workspace) -> int:
 
 
 def failures(workspace: Workspace, calls: int, start: int) -> list[tuple[int, int, int]]:
-    """Of two failures, with so many calls between them: the epoch before, and what is agreed."""
+    """The epoch before each of two failures, so many calls apart, and what is agreed."""
     workspace.set_epoch(start + 6 * workspace.rank)  # one rank was three calls behind
     found = []
     for _ in range(2):

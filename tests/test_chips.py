@@ -83,7 +83,7 @@ def test_no_two_chips_share_a_name() -> None:
 
 
 def test_names_that_end_in_x_stay_apart() -> None:
-    """Of MI300X the x is written once; two other GPUs may differ in that letter alone."""
+    """The x of MI300X is written once, but two other GPUs may differ in that letter alone."""
     xt = Gpu("AMD Radeon RX 7900 XT", "gfx1100", 84, 64 * 1024, 6 * MB)
     xtx = replace(xt, name="AMD Radeon RX 7900 XTX", units=96)
     one, other = (Target.of(devices.Seen.of(torch_with(gpu), 0).as_chip(), 2) for gpu in (xt, xtx))

@@ -264,7 +264,7 @@ def test_a_shipped_artifact_is_measured_current_and_of_these_rows(path: Path) ->
 PATHS: list[Path] = [parameter.values[0] for parameter in ARTIFACTS]
 LARGEST_FIRST = sorted(PATHS, key=lambda path: -path.stat().st_size)
 SMALLEST = {path.stem.partition("__")[0]: path for path in LARGEST_FIRST}
-"""Of each operation the artifact of the smallest file."""
+"""The smallest artifact file of each operation."""
 
 
 @pytest.mark.parametrize("op", SMALLEST)
@@ -280,8 +280,8 @@ def test_the_smallest_artifact_is_trained_again(op: str) -> None:
 
 
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
-    """Of the fewest folds; `make thorough` repeats the evaluations of every layout of every
-    artifact."""
+    """The layout of the fewest folds. `make thorough` repeats the evaluations of every layout of
+    every artifact."""
     reports = {
         (path, mode, title): report
         for path in PATHS

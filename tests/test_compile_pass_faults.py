@@ -163,7 +163,7 @@ def test_the_copy_of_a_residual_counts(
 def test_weights_that_no_kernel_reads_are_not_taken(
     text: str, workspace: Workspace, faster: None
 ) -> None:
-    """Of another dtype or size, computed (Gemma adds 1), or written between."""
+    """Weights of another dtype or size, computed ones (Gemma adds 1), or ones written between."""
     _, pass_ = passed(text, workspace)
     assert "residual and norm" not in pass_.report[0].reason
 

@@ -61,7 +61,7 @@ SMALL = {"all_reduce": (5.0, 10.0)}
 
 
 def differences(workspace: Workspace, names: tuple[str, ...]) -> dict[str, tuple[int, float]]:
-    """Of each graph how many collectives were replaced, and the largest relative difference of a
+    """How many collectives were replaced in each graph, and the largest relative difference of a
     result from the graph's own."""
     import dumped
     import told

@@ -58,7 +58,7 @@ def _two(choice: Choice) -> tuple[Knob, ...]:
     ids=str,
 )
 def test_configs_are_those_without_a_reason_against_them(shape: AllGatherGemm, chip: Chip) -> None:
-    """Of every knob its default and another value."""
+    """Every knob has its default and another value."""
     two = {
         variant: tuple(replace(choice, values=_two(choice)) for choice in choices)
         for variant, choices in SPACE.variants.items()

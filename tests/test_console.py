@@ -236,7 +236,7 @@ def test_durations_in_words() -> None:
 
 
 def test_a_node_search_says_its_speed_and_what_its_machine_was_like(tmp_path: Path) -> None:
-    """Of the runs that this search added; a modelled one has neither."""
+    """It says this of the runs that this search added. A modelled one has neither."""
     shape, bsp = AllGatherGemm(m=64, n=3584, k=8192, world=2), Config("bsp", form="gather_copy")
     bench: Any = SimpleNamespace(spent_s={"time": 1.0, "compile": 2.0}, recoveries_s=[])
     with Store.open(tmp_path / "a.db") as store:

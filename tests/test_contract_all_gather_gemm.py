@@ -203,8 +203,8 @@ SIGNAL = "signal(peer(flag(control, rank, chunk), control_bases, rank, target), 
 SIGNAL_PEERS = "signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)"
 AWAITS = "        if not at_home:\n            limit = wait"
 ONLY_ON_GPUS = "no wait", "waits for the wrong source", "row chunk off by one"
-"""Of staged: its programs that pull run before those that wait for them, one after another.
-tests/test_gpu.py has these."""
+"""Mutants of staged that only GPUs show. Here its programs that pull run before those that wait for
+them, one after another. tests/test_gpu.py has these."""
 
 LATE = f"            {SLEEP}(2.0 * bool((rank == 2) & (target == 0) & (chunk == 1)))\n"
 LATE_FOR_0: Change = (
@@ -239,7 +239,7 @@ COPIES = {
         ("copy_engine", "+ parity * inbox[1]", "+ (1 - parity) * inbox[1]")
     ),
 }
-"""Of the variants whose copies `copy_engine` makes; and of each of them."""
+"""Mutants of the copies that `copy_engine` makes, in every variant that uses it."""
 PUSH_CE = {
     "another source's flag": hangs(
         ("copy_engine", "(rank * FLAGS_PER_SOURCE", "((rank + 1) % world * FLAGS_PER_SOURCE")
@@ -281,7 +281,7 @@ GEMM = {
         calls="deep",
     ),
 }
-"""Of every variant whose kernel calls `gemm.multiply_all`."""
+"""Mutants of every variant whose kernel calls `gemm.multiply_all`."""
 PAST_THE_LAST: Change = ("gemm", "or at_home else STEPS - step", "or at_home else STEPS")
 AROUND = {
     "own chunks twice": wrong(PAST_THE_LAST, calls="even"),
@@ -291,19 +291,19 @@ AROUND = {
         calls="even",
     ),
 }
-"""Of those in which one loop goes through the shards of several sources."""
+"""Mutants of the variants in which one loop goes through the shards of several sources."""
 LATE_COPY: Change = (
     "copy_engine",
     COPIED,
     f"                {SLEEP}(0.5 * (self._workspace.rank == 2))\n{COPIED}",
 )
 ONE_BY_ONE = {"own chunks twice": wrong(PAST_THE_LAST, control=(LATE_COPY,), calls="even")}
-"""Of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one: too many only where
-the last comes alone."""
+"""A mutant of push_ce, whose loop takes two chunks at most, and each of 3 ranks has one. The
+mutant takes too many only where the last comes alone."""
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
-    """Of every mechanism that the variant has."""
+    """Mutants of every mechanism that the variant has."""
     if variant == "bsp_chunked":
         unheard = ("copy_engine", UNHEARD, UNHEARD.replace("WORLD)", "WORLD - 1)", 1))
         return COPIES | {"a peer not waited for": wrong(unheard)}

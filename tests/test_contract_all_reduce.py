@@ -27,7 +27,7 @@ OP = "all_reduce"
 WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 3
-"""Of each case, with other inputs each."""
+"""Calls of each case, with other inputs each."""
 
 
 def configured(variant: str, **knobs: int) -> Config:
@@ -92,7 +92,7 @@ def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(ran: Ran) -> N
 
 
 def exact_bits(shape: AllReduce, seed: int) -> str:
-    """Of the sum in fp32 in the order of ranks, rounded once."""
+    """The hash of the sum in fp32 in the order of ranks, rounded once."""
     import torch
 
     total = torch.zeros(shape.m, shape.n)
@@ -114,8 +114,8 @@ def test_sums_are_rounded_once(ran: Ran) -> None:
 
 
 EPS = (1e-6, 0.25, 1e-5)
-"""Of calls of one shape and config in turn; the second changes every result by far more than a
-rounding."""
+"""The epsilons of calls of one shape and config in turn. The second changes every result by far
+more than a rounding."""
 
 
 def with_eps(workspace: Workspace) -> dict[str, list[float]]:

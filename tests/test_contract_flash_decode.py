@@ -155,7 +155,7 @@ SENDERS = {
 AWAIT_ROWS = "wait_all(flags, epoch, (within < OWN)[:, None] & (sources < peers.WORLD)[None, :])"
 AWAIT_ALL = "wait_all(flag(control, sources, 0)[:, None], epoch, (sources < peers.WORLD)[:, None])"
 FLAGS = {"fused_heads": 4, "persistent": 8}
-"""Of one source in the small trial, where there are several."""
+"""Flags of one source in the small trial, where there are several."""
 DOT = "tl.dot(tl.cast(shares, v.dtype), v, acc * shrink[:, None])"
 WITHIN = "min(die, programs % XCDS) + within"
 ROW, ROW_OF_WORDS = "row = batch_index * OWN + first\n", "row = batch_index * OWN + head\n"
@@ -210,7 +210,7 @@ work. tests/test_gpu.py is for these."""
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
-    """Of every mechanism that the variant has, whether its kernels or others' have it, too."""
+    """Mutants of every mechanism that the variant has, its own or shared with others."""
     ll = variant == "persistent_ll"
     file, row = ("flash_decode.persistent_ll", ROW_OF_WORDS) if ll else ("attention", ROW)
     row_before = row.replace("= ", "= tl.maximum(").replace("\n", " - 1, 0)\n")
@@ -234,7 +234,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
 
 
 def mutants_of_flags(variant: str) -> dict[str, Mutant]:
-    """Of waits, of the order of data and flag, of epochs, generations, and places of flags.
+    """Mutants of waits, of the order of data and flag, of epochs, generations, and places of flags.
 
     A sender that is held has no control: by itself it waits for peers that wait for it.
     """
@@ -293,7 +293,7 @@ def mutants_of_flags(variant: str) -> dict[str, Mutant]:
 
 
 def mutants_of_counters() -> dict[str, Mutant]:
-    """Of persistent: counters inside a rank; and, once, of what all variants share and the others'
+    """Mutants of persistent's counters inside a rank, and of what all variants share but the other
     mutants leave out."""
     return {
         "counters not set back": hangs(
@@ -319,7 +319,7 @@ def mutants_of_counters() -> dict[str, Mutant]:
 
 
 def ll_mutants() -> dict[str, Mutant]:
-    """Of words that carry their epoch."""
+    """Mutants of words that carry their epoch."""
     kernel, late = "flash_decode.persistent_ll", "!= epoch), tl.int32)"
     reads = "        o, _ = receive(o_at, lse_at, stride"
     late_reads = f"        {SLEEP}(3.0 * bool((rank == 2) & (number == 0) & (epoch % 4 == 1)))\n"

@@ -27,7 +27,7 @@ VARIANTS = tuple(SPACE.variants)
 GROUPS = tuple(range(1, 17))
 BATCHES, OWN_KV_HEADS = (1, 3, 5), (1, 2)
 PAGES = 3
-"""Of one sequence on one rank at most."""
+"""The most pages of one sequence on one rank."""
 
 
 def drawn(world: int, seed: int) -> list[FlashDecode]:

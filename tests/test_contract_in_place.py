@@ -128,7 +128,7 @@ def test_every_call_is_right(ran: Ran) -> None:
 
 
 def test_results_repeat_and_do_not_depend_on_where_operands_lie(ran: Ran) -> None:
-    """Of a sum to the bit: its order is that of ranks. A GEMM's chunks may be cut otherwise."""
+    """A sum, in the order of ranks, repeats to the bit. A GEMM's chunks may be cut otherwise."""
     assert differing(ran) == []
     for found in ran:
         bits = dict[Any, set[str]]()
@@ -186,7 +186,7 @@ READ_AWAITED = "        for step in range(1, WORLD):\n            wait(flag("
 
 
 def mutants(variant: str) -> dict[str, Mutant]:
-    """Of every mechanism that the variant has."""
+    """Mutants of every mechanism that the variant has."""
     old = ("in_place", "control_bases, OFFERED, epoch,", "control_bases, OFFERED, epoch - 2,")
     found = {
         "reads what is not offered": wrong(NOT_AWAITED[variant]),

@@ -21,7 +21,7 @@ from tftune.kernels.merge_attention.space import SPACE
 WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 3
-"""Of each case, with other inputs each: ranks without tokens among them."""
+"""Calls of each case, with other inputs each, ranks without tokens among them."""
 
 
 def configured(variant: str, rows: int = 2) -> Config:

@@ -39,7 +39,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
 
 
 def exchange(log: Log, streams: int) -> Exchange:
-    """Of two pieces to one peer, whose flags lie at 1 and at 2."""
+    """An exchange of two pieces to one peer, whose flags lie at 1 and at 2."""
     made: Any = Exchange.__new__(Exchange)
     made._staged = torch.zeros(1, dtype=torch.int32)
     made._workspace = SimpleNamespace(turns=count(), control=0, control_bases=None, rank=0, world=2)

@@ -25,7 +25,7 @@ Noise = list[list[float]]
 
 
 def noise_of(op: str, target: str) -> Noise:
-    """Of the rows of the final stage in mode graph."""
+    """The noise of the rows of the final stage in mode graph."""
     return [
         [math.log(us / trial.outcome.median_us) for us in trial.outcome.samples_us]
         for trial in read_trials(files_of(op, target))
@@ -96,7 +96,7 @@ def test_noise_is_not_mistaken_for_drift_and_drift_is_found(noise: Noise) -> Non
 
 @pytest.fixture(scope="module")
 def every() -> Noise:
-    """Of all rows of several ranks."""
+    """The noise of all rows of several ranks."""
     return [
         row
         for op in ("all_gather_gemm", "flash_decode")

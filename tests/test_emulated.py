@@ -97,7 +97,7 @@ def test_a_crash_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_killed_pytest_leaves_no_rank(tmp_path: Path) -> None:
-    """Of a job that hangs: orphans would poll their flags until the machine is started again."""
+    """The job hangs: orphans would poll their flags until the machine is started again."""
     job = Path(__file__).with_name("orphans.py")
     options = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'job'}"]
     command = [sys.executable, "-m", "pytest", *options, str(job)]

@@ -58,7 +58,7 @@ SMALL = {"all_reduce.one_shot_ll", "gemm_all_reduce.one_shot_ll", "merge_attenti
 
 
 def operands(shape: Any, memory: FarMemory) -> tuple[FarTensor, ...]:
-    """Of one rank, as its host function's plan takes them."""
+    """The operands of one rank, as its host function's plan takes them."""
     make = memory.tensor
     if shape.op == "all_gather_gemm":
         a = make("a", (shape.shard_rows, shape.shard_columns), 2)
@@ -133,7 +133,7 @@ def far(workspace: Workspace, name: str) -> dict[str, tuple[set[str], dict[str, 
 
 
 def tried(shape: Shape) -> list[Config]:
-    """Of each variant with kernels some configs that take the shape, drawn from the space."""
+    """For each variant with kernels, some configs that take the shape, drawn from the space."""
     op = operation(shape.op)
     draw, found = random.Random(0), list[Config]()
     for variant in op.space.variants:

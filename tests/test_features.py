@@ -26,7 +26,7 @@ SHAPES: dict[str, Shape] = {
     "gemm_all_reduce": GemmAllReduce(m=16, n=72, k=264, world=4),
     "merge_attention": MergeAttention(3, 24, 64, 2),
 }
-"""Of each operation one whose sizes all differ."""
+"""A shape for each operation, whose sizes all differ."""
 
 
 @pytest.mark.parametrize("op", OPS)

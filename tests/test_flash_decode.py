@@ -244,7 +244,7 @@ def test_operands_that_do_not_fit_are_refused() -> None:
 def test_programs_that_an_mi300x_cannot_hold_at_once_are_refused(
     registers: int, shared: int, programs: int, refusal: str | None
 ) -> None:
-    """Of 4 waves each, on 304 CUs."""
+    """The programs have 4 waves each, on 304 CUs."""
     from triton.runtime.errors import OutOfResources
 
     from tftune.kernels.runtime.residence import check_residence

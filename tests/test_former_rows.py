@@ -37,7 +37,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_all_shapes_are_all_rows(files: list[Path]) -> None:
-    """Of each shape in the order of the files."""
+    """The rows of each shape are in the order of the files."""
     found = read_trials_of(files, everything)
     assert found == sorted(
         [*TRIALS, QUOTED], key=lambda row: [SHAPE, OTHER, TRIALS[4].shape].index(row.shape)

@@ -82,7 +82,7 @@ class Random:
         return tuple(map(formula, random.choice([16, 300, 5000], len(self.configs)).tolist()))
 
     def selector(self, formulas: tuple[Formula, ...], number: int) -> Selector:
-        """Of one config beside BSP."""
+        """A selector of one config beside BSP."""
         bsp, known = next(c for c in self.configs if c.variant == "bsp"), self.ends[0]
         slow = replace(
             formulas[0], weights=(1e6, *[0.0] * (len(formulas[0].weights) - 1)), bends=(), least=1

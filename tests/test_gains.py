@@ -117,7 +117,7 @@ def with_gains(log: float, error: float = 0.02) -> Any:
 
 
 OTHER = shape(64, 3072, 3072)
-"""Of a family that was not measured."""
+"""A shape of a family that was not measured."""
 
 
 def test_a_shape_of_another_family_is_answered_by_what_was_measured_around_it() -> None:

@@ -18,7 +18,7 @@ from tftune.kernels.device.gemm import by_die
 from tftune.kernels.device.shards import chunk_and_peer
 
 MOST_UNITS = 32 * MI300X.units
-"""Of flash_decode where it splits: a rule of its space."""
+"""The most units of flash_decode where it splits, by a rule of its space."""
 
 
 def values(space: Space, variant: str, name: str) -> tuple[int, ...]:

@@ -96,7 +96,7 @@ def _joined(folder: str, rank: int) -> Any:
 
 
 def _shapes() -> list[Any]:
-    """Of the engine layout, M off the powers of two among them; and one decode."""
+    """Shapes of the engine layout, M off the powers of two among them, and one decode."""
     from tftune.kernels.all_gather_gemm import AllGatherGemm
     from tftune.kernels.flash_decode import FlashDecode
 

@@ -40,7 +40,7 @@ CASES = (
     *(("all_reduce", "", norm) for norm in ("none", "rms")),
 )
 EPS = 0.5
-"""Of RMSNorm: so large that a gradient without it is wrong."""
+"""The epsilon of RMSNorm, so large that a gradient without it is wrong."""
 
 
 def select(variant: str, asked: set[tuple[str, str]], chip: Any) -> None:
@@ -245,7 +245,7 @@ class Layer(torch.nn.Module):
 def layer_gradients(
     layer: Layer, call: Callable[..., Any], tokens: int, workspace: Workspace
 ) -> Tensors:
-    """Of the layer's inputs and parameters, for so many tokens of each rank."""
+    """The gradients of the layer's inputs and parameters, for so many tokens of each rank."""
     own, shared = (torch.Generator().manual_seed(seed) for seed in (workspace.rank, 9))
     k = sizes(workspace)[2]
     x = torch.randn(tokens, k, generator=own)

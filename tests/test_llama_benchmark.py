@@ -95,7 +95,7 @@ def test_the_parallel_block_is_the_whole_one(world: int) -> None:
 
 
 def through_the_pass(workspace: Workspace) -> tuple[int, dict[str, float]]:
-    """Of the block in training, how many collectives the pass replaces, and how far its gradients
+    """How many collectives of the block in training the pass replaces, and how far its gradients
     are from those of the eager one, by parameter."""
     bind(workspace, None)
     found = tftune.compile_pass(workspace.group, training=True, workspace=workspace)

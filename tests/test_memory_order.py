@@ -302,7 +302,7 @@ DECODE_MUTANTS: dict[str, tuple[str, str, str, Faults]] = {
         "signal_all", "    drain(epoch, ARCH)\n    values", "    values", signal_faults,
     ),
 }  # fmt: skip
-"""Of `persistent`, in symmetric.py."""
+"""Mutants of `persistent`, in symmetric.py."""
 
 
 @pytest.mark.parametrize("name", DECODE_MUTANTS)

@@ -24,7 +24,7 @@ ALONG_M = (
     AllGatherGemm(48, 33, 128, 3, "bf16", "m", "nk"),
     AllGatherGemm(27, 36, 200, 3, "bf16", "m"),
 )
-"""Of 3 ranks: 65, 128 and 200 columns."""
+"""Shapes of 3 ranks with 65, 128 and 200 columns."""
 ANY_N = (
     AllGatherGemm(32, 33, 256, 2, b_layout="nk"),
     AllGatherGemm(32, 70, 256, 2, "bf16", b_layout="nk"),

@@ -50,7 +50,7 @@ def run(store: Store, bench: FakeBench, **more: float) -> Matrix:
 
 
 def wanted(store: Store, shape: Shape) -> set[Config]:
-    """Of both modes: the defaults, and the portfolio."""
+    """The configs that both modes want: the defaults and the portfolio."""
     defaults = {SPACE.complete(config) for config in SPACE.defaults(shape, TARGET.chip)}
     return defaults | {PUSH, PULL}
 

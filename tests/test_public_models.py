@@ -62,7 +62,7 @@ MODELS = {name: {"sizes": sizes, "rms_norm_eps": 1e-5} for name, sizes in DENSE.
 
 
 def fields(name: str) -> dict[str, Any]:
-    """Of the publisher's config.json."""
+    """The fields of the publisher's config.json."""
     rest = dict(MODELS[name])
     sizes = dict(zip(SIZES, rest.pop("sizes"), strict=True))
     return {"model_type": "llama", "num_hidden_layers": 32, **rest, **sizes}

@@ -19,7 +19,7 @@ from tftune.report.report import Page, write
 pytestmark = NEEDED
 WIDTHS = (1400, 800, 400)
 LEAST_CONTRAST = 4.5
-"""Of text: WCAG 2.2, success criterion 1.4.3."""
+"""The least contrast of text, by success criterion 1.4.3 of WCAG 2.2."""
 SHARED = """
 const seen = (e) => { const r = e.getBoundingClientRect(); return r.width && r.height };
 const boxes = [...document.querySelectorAll('.scroll, figure')];
@@ -127,7 +127,7 @@ def test_text_stands_out_in_both_colour_schemes(
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two colours as a browser writes them, by WCAG's formula."""
+    """The contrast of two colours as a browser writes them, by WCAG's formula."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

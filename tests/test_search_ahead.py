@@ -100,7 +100,7 @@ within 15 % contends."""
 
 
 def test_variants_that_cannot_win_have_one_trial(searched: CompilingBench) -> None:
-    """Of 840 places pull won 16 and staged 12, none of them such a shape on two H200."""
+    """Pull won 16 of 840 places and staged 12, none of them such a shape on two H200."""
     for shape in SHAPES:
         counts = Counter(config.variant for asked, config in searched.order if asked == shape)
         cannot_win = CANNOT_WIN[shape.m]

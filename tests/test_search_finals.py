@@ -98,7 +98,7 @@ class PairingBench(FakeBench):
 
 
 def near_us(config: Config) -> float:
-    """Of the configs of push some are 0.5 % and some 2 % slower than the fastest."""
+    """Some configs of push are 0.5 % and some 2 % slower than the fastest."""
     if config.variant == "bsp":
         return time_us(SMALL, config, "graph")
     return (

@@ -42,7 +42,7 @@ from tftune.pipeline import seeds
 OTHER = Config("push", **dict(SMALL.knobs) | {"num_stages": 4})
 QUICK = tuple(0.5 * weight for weight in WEIGHTS[SMALL])
 OFF = shape(40, 3072, 3072)
-"""Of no measured family and size."""
+"""A shape of no measured family and size."""
 
 
 def artifact(*models: LayoutModel, target: str = "h200x2") -> Artifact:
@@ -140,7 +140,7 @@ ALONG_K = ("fp16", "k", "nk", 2)
 
 
 def along_k(weights: Mapping[Config, Sequence[float]]) -> LayoutModel:
-    """Of another sharding: BSP's form is another one there."""
+    """The model of another sharding, where BSP's form is another one."""
     (found,) = layouts({ALONG_K: {Config("bsp", form="gather_copy"): WEIGHTS[BSP], **weights}})
     return found
 

@@ -62,7 +62,7 @@ CENTRES = dict(
         strict=True,
     )
 )
-"""Of each push, log2 of the M where it takes 0.6 of BSP's time: more from there on either side, and
+"""For each push, log2 of the M where it takes 0.6 of BSP's time. It takes more on either side, and
 more than BSP at M = 8."""
 
 

@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Served, dict[str, s
 
 
 def geomeans() -> list[str]:
-    """Of the shipped artifact, in both modes, as its pages show them."""
+    """The geomean regrets of the shipped artifact, in both modes, as its pages show them."""
     shipped = json.loads((ROOT / f"models/artifacts/{OP}__{TARGET}.json").read_text())
     layout, modes = "dtype=fp16,output=all,page_size=0,world=8", shipped["held_out"].values()
     return [f"{reports[layout]['selector']['geomean_regret']:.3f}" for reports in modes]

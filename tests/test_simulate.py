@@ -52,7 +52,7 @@ def test_a_slower_network_and_more_skew_take_longer(variant: str) -> None:
 
 
 def test_one_copy_for_each_node_beats_one_for_each_rank() -> None:
-    """Of 8 nodes a flat push sends 56 copies over its NIC, a hierarchical one 7."""
+    """With 8 nodes a flat push sends 56 copies over its NIC, a hierarchical one 7."""
     eight = Topology(8, 8, NICS["ndr"])
     assert us("push_hierarchical", eight) < us("push_flat", eight)
     sent_us = 56 * SHAPE.m * SHAPE.k * 2 / 64 / eight.gpu_bytes_per_us

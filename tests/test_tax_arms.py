@@ -134,7 +134,7 @@ HEADS = "batch=3,q_heads=6,kv_heads=3,head_dim=64,kv_len=32,world=3,output=heads
 
 
 def both_ways(workspace: Any, op: str, text: str, configs: list[Config]) -> list[bool]:
-    """Of each config: whether waiting for everything changes no bit of the result, in calls that
+    """For each config, whether waiting for everything changes no bit of the result, in calls that
     use both generations."""
     import torch
 

@@ -74,7 +74,7 @@ def test_exact_times_are_answered_by_what_is_the_fastest_where_nothing_was_measu
 
 
 def test_every_measured_shape_is_answered_by_its_own_best(make_rows: Rows) -> None:
-    """Of noisy rows, too; and together they lose less than any single config would."""
+    """So it is with noisy rows. Together the answers lose no more than any single config would."""
     data = load(
         make_rows((*paper(), *paper(shard="m")[::3]), bench="node"), OP, "h200x8", "graph", "node"
     )

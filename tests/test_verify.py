@@ -161,7 +161,7 @@ def test_answers_of_changed_kernels_cannot_be_verified(
 
 
 def test_the_measured_shapes_are_those_of_the_rows(made: Path) -> None:
-    """Of every layout, each once; none of a mode that was never measured."""
+    """The shapes of every layout, each once, and none of a mode that was never measured."""
     artifact = read_artifact(made)
     for mode, shapes in (("graph", SHAPES), ("eager", paper())):
         found = list(measured_shapes(artifact, mode))

@@ -31,7 +31,7 @@ SHAPES = {
         "batch=20,heads=64,head_dim=128,world=8",
     ),
 }
-"""Of each operation: what is searched, and a shape asked for afterwards."""
+"""What is searched for each operation, and a shape asked for afterwards."""
 
 
 SLOW = [pytest.param(op, marks=pytest.mark.thorough) for op in SHAPES if op[:5] != "gemm_"]

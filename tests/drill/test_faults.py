@@ -33,10 +33,10 @@ BREAKING = ("hang", "crash", "wrong", "rank_error")
 """After these a fresh world starts; an allocation that fails while preparing leaves the ranks
 sound."""
 AGREEING = 0.8
-"""Of the good trials, how many must have the clean search's ratio to BSP within the joint interval.
-Not more: the two searches run minutes apart, and emulated times follow whatever else the machine
-does, by tens of percent. A search whose ratios are all off by four falls well below it, which a
-test shows; to see a few percent takes GPUs."""
+"""The share of good trials that must have the clean search's ratio to BSP within the joint
+interval. Not more: the two searches run minutes apart, and emulated times follow whatever else the
+machine does, by tens of percent. A search whose ratios are all off by four falls well below it,
+which a test shows. To see a few percent takes GPUs."""
 
 
 class Played:

@@ -23,8 +23,8 @@ from tftune.tuner.search.search import EFFORTS
 
 EFFORT = EFFORTS["quick"]
 KILLS = {"model": 40, "ranks": 10}
-"""Of the supervisor; between them, after every tenth, comes a Ctrl-C. Fewer with ranks, since each
-start of a world imports torch."""
+"""Kills of the supervisor, one in ten followed by a Ctrl-C. Fewer with ranks, since each start of a
+world imports torch."""
 WORDS = ("measured", "compared", "committed")
 """What a search notes, in this order."""
 GONE_S = 10.0

@@ -44,7 +44,7 @@ class AllSum(Shape):
 
     @property
     def bytes(self) -> int:
-        """Of x, up to a multiple of 16."""
+        """The bytes of x, up to a multiple of 16."""
         return -(-2 * self.elements // 16) * 16
 
 
