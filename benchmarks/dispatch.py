@@ -101,7 +101,7 @@ def families(model: LayoutModel) -> list[Family]:
 
 def longest(model: LayoutModel) -> Family:
     """The family that was measured at most sizes."""
-    return max(found := families(model), key=found.count)
+    return max(measured := families(model), key=measured.count)
 
 
 def unmeasured(model: LayoutModel, family: Family) -> Family:
@@ -171,9 +171,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--calls", type=int, default=20_000)
     options = parser.parse_args(arguments)
     samples = series(options.artifact, options.calls)
-    for name, found in samples.items():
-        p50, p99 = statistics.median(found), percentile(found, 0.99)
-        print(f"{name:6} p50 {p50:6.2f} us   p99 {p99:6.2f} us   {len(found)} calls")
+    for name, us in samples.items():
+        p50, p99 = statistics.median(us), percentile(us, 0.99)
+        print(f"{name:6} p50 {p50:6.2f} us   p99 {p99:6.2f} us   {len(us)} calls")
     size = options.artifact.stat().st_size
     print(f"{cpu()}, Python {platform.python_version()}; {size / 1e3:.0f} KB")
     print(result(samples, import_ms()))

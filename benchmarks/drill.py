@@ -173,12 +173,12 @@ class Comparison:
 def compare(clean: Sequence[Trial], faulty: Sequence[Trial], drill: Drill) -> Comparison:
     """Trial by trial of the clean search; what failed there never came as far as its fault, and is
     left out."""
-    found = {(trial.config, trial.mode): trial.outcome for trial in faulty}
+    outcomes = {(trial.config, trial.mode): trial.outcome for trial in faulty}
     result = Comparison(Counter(), Counter(), [], [], [], 0, 0)
     agreeing = near = 0
     for trial in (trial for trial in clean if isinstance(trial.outcome, Measurement)):
         fault = drill.fault(trial.shape, trial.config)
-        outcome = found.get((trial.config, trial.mode))
+        outcome = outcomes.get((trial.config, trial.mode))
         failed, named = isinstance(outcome, Failure), f"{trial.config} in mode {trial.mode}"
         result.injected.update([fault] if fault else [])
         if outcome is None:
@@ -250,9 +250,9 @@ def play(scene: Scene, pool: int, share: float, folder: Path, seconds: float) ->
     clean_s = CLEAN_SHARE * (until - time.monotonic())
     clean, _ = search(scene, folder / "clean.db", pool, None, clean_s)
     faulty, bench = search(scene, folder / "drill.db", pool, drill, until - time.monotonic())
-    found, remains = compare(clean, faulty, drill), left(mark, gpus, before)
-    print("\n".join(report(scene, len(faulty), found, bench.recoveries_s, remains)))
-    return found.sound and not remains
+    comparison, remains = compare(clean, faulty, drill), left(mark, gpus, before)
+    print("\n".join(report(scene, len(faulty), comparison, bench.recoveries_s, remains)))
+    return comparison.sound and not remains
 
 
 @contextmanager

@@ -69,9 +69,9 @@ def confirmed(workspace: tftune.Workspace, shapes: Sequence[Shape], mode: str) -
     seconds = []
     for _ in range(2):
         began = time.monotonic()
-        found = tftune.warm_up(shapes, workspace, mode=mode, again=True)
+        answers = tftune.warm_up(shapes, workspace, mode=mode, again=True)
         seconds.append(time.monotonic() - began)
-    return seconds, {f"{s.op} {s}": answer.speedup or 1.0 for s, answer in found.items()}
+    return seconds, {f"{s.op} {s}": answer.speedup or 1.0 for s, answer in answers.items()}
 
 
 def serve(shapes: Sequence[Shape], mode: str) -> None:
@@ -111,8 +111,8 @@ def searched(
             *("--budget", f"{seconds / len(by_op):.0f}s"),
             *(("--on", "model", "--target", f"h200x{options.world}") if options.cpu else ()),
         ]
-        found = json.loads(subprocess.check_output(command, text=True))
-        gains |= {f"{op} {row['shape']}": row["speedup"] for row in found}
+        rows = json.loads(subprocess.check_output(command, text=True))
+        gains |= {f"{op} {row['shape']}": row["speedup"] for row in rows}
     return gains
 
 

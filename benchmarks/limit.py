@@ -30,11 +30,11 @@ class Share:
 
 def shares(times: Iterable[tuple[Shape, float]], chip: Chip) -> list[Share]:
     """The shares of shapes with the microseconds of their winners."""
-    found = []
+    rows = []
     for shape, us in times:
         known = operation(shape.op).module("limit")
-        found.append(Share(shape, known.part(shape, chip), known.limit(shape, chip), us))
-    return found
+        rows.append(Share(shape, known.part(shape, chip), known.limit(shape, chip), us))
+    return rows
 
 
 def table(rows: Sequence[Share]) -> Iterator[str]:
@@ -75,6 +75,6 @@ def result(rows: Sequence[Share], **names: object) -> str:
     shapes."""
     told = [f"{name}={value}" for name, value in names.items()]
     for part in sorted({row.part for row in rows} - {""}):
-        found = [row.reached for row in rows if row.part == part]
-        told.append(f"{part}={geometric_mean(found):.3f} shapes_{part}={len(found)}")
+        reached = [row.reached for row in rows if row.part == part]
+        told.append(f"{part}={geometric_mean(reached):.3f} shapes_{part}={len(reached)}")
     return " ".join(["RESULT limit", *told])

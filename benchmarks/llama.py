@@ -117,9 +117,9 @@ def job(given: argparse.Namespace, device: torch.device) -> Iterator[str]:
     )
     tftune.bind(dist.group.WORLD, path=given.artifact)
     most = max(case.tokens * case.size.hidden for _, case in asked)
-    found = tftune.compile_pass(dist.group.WORLD, max_bytes=4 * most, training=False)
-    if found.why_idle:
-        yield f"the pass changes nothing: {found.why_idle}"
+    pass_ = tftune.compile_pass(dist.group.WORLD, max_bytes=4 * most, training=False)
+    if pass_.why_idle:
+        yield f"the pass changes nothing: {pass_.why_idle}"
     ratios: dict[str, list[float]] = {"prefill": [], "decode": []}
     for size, case in asked:
         late = torch.tensor(float(time.monotonic() > until), device=device)
@@ -127,11 +127,11 @@ def job(given: argparse.Namespace, device: torch.device) -> Iterator[str]:
         if late:
             yield f"{size} {case}: left out: --seconds {given.seconds:g} are nearly over"
             continue
-        before = len(found.report)
+        before = len(pass_.report)
         options = {"device": device, "dtype": torch.bfloat16}
-        x, calls = forms(case, mesh, found, **options)
+        x, calls = forms(case, mesh, pass_, **options)
         yield f"{size} {case}: {compared(calls, x)[0]}"
-        yield from (entry.line() for entry in found.report[before:])
+        yield from (entry.line() for entry in pass_.report[before:])
         own = torch.compile(alone(case, world, **options), dynamic=False)
         us = times(calls | {"alone": own}, x)
         ratios[case.plan].append(us["compiled"] / us["pass"])

@@ -82,13 +82,13 @@ def read(target: str, every: bool = False) -> list[Trial]:
 
 def times(trials: Iterable[Trial], mode: str) -> Times:
     """Microseconds of each config of each shape, in a fixed order."""
-    found: dict[AllGatherGemm, dict[Config, list[float]]] = defaultdict(lambda: defaultdict(list))
+    us_of: dict[AllGatherGemm, dict[Config, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         if trial.mode == mode and isinstance(trial.outcome, Measurement):
-            found[trial.shape][trial.config].append(trial.outcome.median_us)  # type: ignore[index]
+            us_of[trial.shape][trial.config].append(trial.outcome.median_us)  # type: ignore[index]
     return {
         shape: {config: median(us) for config, us in sorted(rows.items())}
-        for shape, rows in sorted(found.items())
+        for shape, rows in sorted(us_of.items())
     }
 
 
@@ -163,10 +163,10 @@ def fitted(rows: Times, mode: str, chip: Chip) -> Chip:
         return [math.log(predict(shape, config, mode, tried) / us) for shape, config, us in points]
 
     bounds = ([log - 3 for log in start], [log + 3 for log in start])
-    found = least_squares(
+    fit = least_squares(
         residuals, start, bounds=bounds, loss="soft_l1", f_scale=0.1, diff_step=1e-3, max_nfev=15
     )
-    return chip.with_constants(_exponentials(found.x))
+    return chip.with_constants(_exponentials(fit.x))
 
 
 def _exponentials(logs: Iterable[float]) -> dict[str, float]:
@@ -257,19 +257,19 @@ def main() -> None:
         if not part:
             print(f"\n{name}: no row of {options.target}")
             continue
-        found = scores(part, modelled)
+        score_of = scores(part, modelled)
         print(
             f"\n{name}: {len(part)} shapes, {sum(map(len, part.values()))} configs, "
-            f"{shown(result(found.values()))}"
+            f"{shown(result(score_of.values()))}"
         )
         if options.shapes:
-            print("\n".join(by_shape(found)))
-    large = [one for one in found.values() if len(one.errors) >= 4 * TOP]
+            print("\n".join(by_shape(score_of)))
+    large = [one for one in score_of.values() if len(one.errors) >= 4 * TOP]
     print(f"of those, {len(large)} shapes have {4 * TOP} configs or more: {shown(result(large))}")
     plain = scores(outside, lambda shape, config: roofline(shape, config, chip))
     print("roofline:", shown(result(plain.values())))
     print("\n".join(["", *taxes(rows, options.mode, chip)]))
-    figures = result(found.values()) | {"overstated": overstated(outside, modelled)}
+    figures = result(score_of.values()) | {"overstated": overstated(outside, modelled)}
     if options.seeds:
         try:
             every = read(target.name, every=True)

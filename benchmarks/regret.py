@@ -49,16 +49,16 @@ def wanted(op: str, text: str) -> dict[str, str]:
 def layouts(dataset: Dataset, fields: Mapping[str, str]) -> dict[str, Dataset]:
     """The rows of each layout with these values, those with most shapes first."""
     named = operation(dataset.op).shape.named
-    found = {
+    parts = {
         layout_text(dataset.op, layout): part
         for layout, part in dataset.by_layout().items()
         if fields.items() <= named(list(map(str, layout))).items()
     }
-    if not found:
+    if not parts:
         there = "; ".join(layout_text(dataset.op, layout) for layout in dataset.by_layout())
         asked = ",".join(f"{name}={value}" for name, value in fields.items())
         raise ValueError(f"no layout has {asked}; there are {there}")
-    return found
+    return parts
 
 
 def held_out(

@@ -120,14 +120,14 @@ def of_models(ops: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
 
 def in_spans(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator[list[float]]:
     """BSP / fastest of the shapes of each span; of each shape its last rows count."""
-    found = {
+    rows = {
         row.shape: row
         for trials in speedup.groups(engine_trials(target, op)).values()
         for stage in ("search", "final")
         for row in speedup.lines(trials, "graph", stage)
     }
     for first, last in spans:
-        some = (row for s, row in found.items() if first <= getattr(s, s.SIZE) <= last)
+        some = (row for s, row in rows.items() if first <= getattr(s, s.SIZE) <= last)
         yield list(map(gain_of, some))
 
 
@@ -159,7 +159,7 @@ def engine_layout(shape: Shape) -> bool:
 
 def beside_one_form(target: str) -> int:
     """Shapes with a fused row and one form of BSP, where others are possible."""
-    chip, found = Target.parse(target).chip, 0
+    chip, count = Target.parse(target).chip, 0
     for op in (*ENGINE_OPS, "flash_decode"):
         timed: dict[Shape, set[Config]] = defaultdict(set)
         for trial in engine_trials(target, op):
@@ -167,8 +167,8 @@ def beside_one_form(target: str) -> int:
                 timed[trial.shape].add(trial.config)
         for shape, configs in timed.items():
             bsp = sum(config.variant == "bsp" for config in configs)
-            found += bsp == 1 < min(len(configs), len(forms(shape, chip)))
-    return found
+            count += bsp == 1 < min(len(configs), len(forms(shape, chip)))
+    return count
 
 
 def form_rows() -> Iterator[list[str]]:
@@ -218,15 +218,15 @@ def engine_rows() -> Iterator[list[str]]:
         for trials in speedup.groups(engine_trials(target, op)).values():
             if not speedup.lines(trials, "graph", "final"):
                 continue
-            found = {
+            rows = {
                 row.shape.to_dict()["m"]: row
                 for stage in ("search", "final")  # of both the final one
                 for row in speedup.lines(trials, "graph", stage)
             }
-            if 2 * len(found.keys() & set(ENGINE_TOKENS)) > len(ENGINE_TOKENS):
+            if 2 * len(rows.keys() & set(ENGINE_TOKENS)) > len(ENGINE_TOKENS):
                 sizes = trials[0].shape.to_dict()
                 named = [f"{name}={sizes[name]}" for name in ("n", "k", "norm") if name in sizes]
-                cells = (fastest(found[m]) if m in found else "-" for m in ENGINE_TOKENS)
+                cells = (fastest(rows[m]) if m in rows else "-" for m in ENGINE_TOKENS)
                 yield [title(target), op, ", ".join(named), *cells]
 
 
@@ -335,8 +335,8 @@ def reduction(op: str, read: Callable[[str, str], list[Trial]] = committed) -> I
     """An operation that reduces over ranks: its sets on each machine, then each shape of the
     largest one, captured. The share of the physical limit stands beside each figure."""
     yield f"## {op}"
-    rows = {target: found for target in MACHINES if (found := read(target, op))}
-    sets = [row for target, found in rows.items() for row in shared_sets(found, target)]
+    rows = {target: measured for target in MACHINES if (measured := read(target, op))}
+    sets = [row for target, measured in rows.items() for row in shared_sets(measured, target)]
     if not sets:
         yield "Not measured on H200, but for single shapes: no set has rows in full."
         return
@@ -344,9 +344,9 @@ def reduction(op: str, read: Callable[[str, str], list[Trial]] = committed) -> I
     yield text([["machine", "shapes", "number", "BSP / winner", "limit / winner"], *sets])
     target = next(iter(rows))
     for family in speedup.groups(rows[target]).values():
-        if found := speedup.lines(family, "graph"):
-            yield f"{title(target)}, {sizes(found)}:"
-            yield text([[*SHARED], *shared(found, target)])
+        if measured := speedup.lines(family, "graph"):
+            yield f"{title(target)}, {sizes(measured)}:"
+            yield text([[*SHARED], *shared(measured, target)])
 
 
 SHARED = ("M", "BSP", "winner", "time", "BSP / winner (95 % interval)", "limit", "limit / winner")
@@ -370,7 +370,7 @@ def shared_sets(trials: list[Trial], target: str) -> Iterator[list[str]]:
             rows = complete(trials, speedup.possible(shapes, machine.gpus, options), "graph")
             parts = [(op.module("limit").part(row.shape, machine.chip), row) for row in rows]
             for part in dict.fromkeys(["", *(part for part, _ in parts)]) if rows else ():
-                some = [row for found, row in parts if part in ("", found)]
+                some = [row for own_part, row in parts if part in ("", own_part)]
                 named = ", ".join([f"`{name}`", *options.values(), *([part] if part else [])])
                 share = geometric_mean(each.reached for each in shares(some, target))
                 yield [title(target), named, str(len(some)), cells(some)[0], f"{share:.2f}"]

@@ -169,8 +169,8 @@ class IrisReduction(Rival):
 
     def _mine(self) -> torch.Tensor:
         """What this rank keeps of the result [M, N]."""
-        found: torch.Tensor = self._result
-        return found
+        result: torch.Tensor = self._result
+        return result
 
 
 class IrisReduceScatter(IrisReduction):
@@ -202,8 +202,8 @@ def torch_operator(name: str) -> Callable[..., torch.Tensor]:
 
     if not hasattr(torch.ops.symm_mem, name):
         raise NotImplementedError(f"torch {torch.__version__} has no torch.ops.symm_mem.{name}")
-    found: Callable[..., torch.Tensor] = getattr(torch.ops.symm_mem, name)
-    return found
+    operator: Callable[..., torch.Tensor] = getattr(torch.ops.symm_mem, name)
+    return operator
 
 
 def flashinfer_module() -> Any:
@@ -223,5 +223,5 @@ def iris_operation(name: str) -> Callable[..., Any]:
         raise NotImplementedError(f"iris.ops cannot be imported here: {error}") from error
     if not hasattr(iris.ops, name):
         raise NotImplementedError(f"this Iris has no iris.ops.{name}")
-    found: Callable[..., Any] = getattr(iris.ops, name)
-    return found
+    operation: Callable[..., Any] = getattr(iris.ops, name)
+    return operation

@@ -32,15 +32,15 @@ class Row:
 
     def to_json(self) -> str:
         """One line, its keys and decimals those of the rows under db/trials."""
-        found, config = self.outcome, self.config and self.config.to_dict()
+        outcome, config = self.outcome, self.config and self.config.to_dict()
         row = {"op": self.shape.op, "shape": str(self.shape), "mode": self.mode, "name": self.name}
-        if isinstance(found, Failure):
-            told: dict[str, object] = {"failure": found.kind, "text": found.text}
+        if isinstance(outcome, Failure):
+            told: dict[str, object] = {"failure": outcome.kind, "text": outcome.text}
         else:
             us, bsp_us = (
-                [round(one, 2) for one in us] for us in (found.samples_us, found.bsp_samples_us)
+                [round(one, 2) for one in us] for us in (outcome.samples_us, outcome.bsp_samples_us)
             )
-            told = {"us": us, "bsp_us": bsp_us, "check_error": found.check_error}
+            told = {"us": us, "bsp_us": bsp_us, "check_error": outcome.check_error}
         return json.dumps(row | {"config": config} | told)
 
     @classmethod
@@ -55,9 +55,9 @@ class Row:
         return cls(shape, row["mode"], row["name"], config, outcome)
 
     def __str__(self) -> str:
-        found = self.outcome
-        failed = isinstance(found, Failure)
-        told = f"{found.kind}: {found.text}" if failed else f"{found.median_us:.1f} us"
+        outcome = self.outcome
+        failed = isinstance(outcome, Failure)
+        told = f"{outcome.kind}: {outcome.text}" if failed else f"{outcome.median_us:.1f} us"
         return f"{self.shape} {self.mode} {self.name}: {told}"
 
 
@@ -101,17 +101,17 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
     the least, its largest relative error, and where it has no time."""
     told = " ".join(f"{name}={value}" for name, value in names.items())
     for name in dict.fromkeys(row.name for row in rows if row.name != "tftune"):
-        found = ratios(rows, name)
+        slowdowns = ratios(rows, name)
         failed = sum(isinstance(row.outcome, Failure) for row in rows if row.name == name)
         errors = [one.check_error or 0.0 for one in measured(rows, name).values()]
         times = ""
-        if found:
+        if slowdowns:
             error, means = (
                 max(errors),
-                f"geomean={geometric_mean(found):.3f} least={min(found):.3f}",
+                f"geomean={geometric_mean(slowdowns):.3f} least={min(slowdowns):.3f}",
             )
             times = f"{means} {error=:.2g} "
-        yield f"RESULT rivals {told} rival={name} {times}shapes={len(found)} failed={failed}"
+        yield f"RESULT rivals {told} rival={name} {times}shapes={len(slowdowns)} failed={failed}"
 
 
 def show(rows: Sequence[Row], where: str) -> None:

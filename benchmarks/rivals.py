@@ -187,16 +187,16 @@ def compare(
     configs |= {name: Config(name) for name in names}
     if isinstance(failed := alone[bsp], Failure):
         beside = Failure(failed.kind, f"BSP beside it failed: {failed.text}")
-        found: dict[str, Outcome] = dict.fromkeys(configs, beside) | {"bsp": failed}
+        outcomes: dict[str, Outcome] = dict.fromkeys(configs, beside) | {"bsp": failed}
     else:
-        found = {
+        outcomes = {
             name: c if isinstance(c, Failure) else alone.get(c) or bench.alone(shape, c, mode)
             for name, c in configs.items()
         }
-        right = {name: configs[name] for name, f in found.items() if isinstance(f, Measurement)}
-        found |= _same_rounds(bench, shape, mode, right, rounds)
+        right = {name: configs[name] for name, f in outcomes.items() if isinstance(f, Measurement)}
+        outcomes |= _same_rounds(bench, shape, mode, right, rounds)
     return [
-        Row(shape, mode, name, None if isinstance(c, Failure) else c, found[name])
+        Row(shape, mode, name, None if isinstance(c, Failure) else c, outcomes[name])
         for name, c in configs.items()
     ]
 
@@ -207,17 +207,17 @@ def _same_rounds(
     """The outcome of each in the same rounds; where the rivals break the world, BSP and tftune are
     measured without them."""
     ours = {name: config for name, config in configs.items() if name in ("bsp", "tftune")}
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for part in (configs, ours):
         different = list(dict.fromkeys(part.values()))
         try:
             together = bench.together(shape, different, mode, rounds)
             times = dict(zip(different, together, strict=True))
-            return found | {name: times[config] for name, config in part.items()}
+            return outcomes | {name: times[config] for name, config in part.items()}
         except Broken as broken:
             text = f"beside the others: {broken.failure.text}"
-            found = dict.fromkeys(configs, Failure(broken.failure.kind, text))
-    return found
+            outcomes = dict.fromkeys(configs, Failure(broken.failure.kind, text))
+    return outcomes
 
 
 def measure(

@@ -123,9 +123,9 @@ class Shuffled(Job):
 
     @property
     def stakes(self) -> list[Stake]:
-        found = [Stake((shape, mode), 1.0) for shape in self.model.shapes for mode in self.modes]
-        random.Random(self.seed).shuffle(found)
-        return found
+        shuffled = [Stake((shape, mode), 1.0) for shape in self.model.shapes for mode in self.modes]
+        random.Random(self.seed).shuffle(shuffled)
+        return shuffled
 
 
 def result(job: Shuffled, store: Store) -> str:

@@ -202,11 +202,11 @@ def spaces(trials: Iterable[Trial], target: Target, mode: str, least: int) -> li
     stage: of the kernel of each variant that has the most rows there, since a space is of one
     version of it; of two rows of a config the newer counts. Raises ValueError where there is
     none."""
-    found: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
+    newest: dict[Shape, dict[Config, Trial]] = defaultdict(dict)
     rows = [row for row in oldest_first(trials) if (row.mode, row.stage) == (mode, "search")]
     for trial in of_most_measured_code(rows):
-        found[trial.shape][trial.config] = trial
-    spaces = (space(shape, rows, target, mode) for shape, rows in sorted(found.items()))
+        newest[trial.shape][trial.config] = trial
+    spaces = (space(shape, rows, target, mode) for shape, rows in sorted(newest.items()))
     measured = [one for one in spaces if one]
     if enough := [one for one in measured if len(one.ratios) >= least]:
         return enough
@@ -293,16 +293,16 @@ def table(outcomes: dict[str, list[Tried]]) -> Iterator[str]:
 def result(shapes: Sequence[dict[str, list[Tried]]]) -> dict[str, str]:
     """The figures of the RESULT line: of each arm, those of the shape that speaks most against
     us."""
-    found = {}
+    figures = {}
     for arm in shapes[0]:
         against = max if arm in OURS else min
         counts = [[one.evaluations for one in shape[arm]] for shape in shapes]
-        found[f"{arm}_median"] = shown(against(map(figure, counts)))
-        found[f"{arm}_p95"] = shown(against(figure(count, 0.95) for count in counts))
+        figures[f"{arm}_median"] = shown(against(map(figure, counts)))
+        figures[f"{arm}_p95"] = shown(against(figure(count, 0.95) for count in counts))
     for name in ("repeated", "infeasible"):
         wasted = sum(getattr(one, name) for shape in shapes for one in shape["lfbo"])
-        found[f"lfbo_{name}"] = str(wasted)
-    return found
+        figures[f"lfbo_{name}"] = str(wasted)
+    return figures
 
 
 def main() -> None:
@@ -325,13 +325,13 @@ def main() -> None:
     arms = [arm for arm in ARMS if not options.arm or arm in ("lfbo", *options.arm)]
     outcomes = run_all(measured, arms, options.seeds)
     shapes = [{arm: outcomes[number, arm] for arm in arms} for number in range(len(measured))]
-    for one, found in zip(measured, shapes, strict=True):
+    for one, tried in zip(measured, shapes, strict=True):
         failed = sum(value is None for value in one.ratios.values())
         print(
             f"\n{one.shape}, {one.mode}: {len(one.ratios)} configs, {failed} of them failed, "
             f"{len(one.good)} within 5 % of the best\n"
         )
-        print("\n".join(table(found)))
+        print("\n".join(table(tried)))
     told = f"target={options.target} mode={options.mode} shapes={len(measured)}"
     figures = " ".join(f"{name}={value}" for name, value in result(shapes).items())
     print(f"\nRESULT sampler {told} seeds={options.seeds} {figures}")

@@ -142,17 +142,17 @@ def between(pick: random.Random, low: int, high: int, step: int) -> int:
 
 def drawn(count: int, seed: int, world: int) -> tuple[AllGatherGemm, ...]:
     """So many different shapes: two of three M from 1024 on, one of two (N, K) between others."""
-    pick, known, found = random.Random(seed), layers(world), dict[AllGatherGemm, None]()
-    while len(found) < count:
-        bounds = (LARGE, LARGEST) if len(found) % 3 < 2 else (SMALLEST, LARGE - 1)
+    pick, known, shapes = random.Random(seed), layers(world), dict[AllGatherGemm, None]()
+    while len(shapes) < count:
+        bounds = (LARGE, LARGEST) if len(shapes) % 3 < 2 else (SMALLEST, LARGE - 1)
         m = between(pick, *bounds, world)
         (n, k), (other_n, other_k) = pick.sample(known, 2)
         if pick.random() < 0.5:
             n = between(pick, min(n, other_n), max(n, other_n), 16)
             k = between(pick, min(k, other_k), max(k, other_k), 16)
         if 2.0 * m * n * k <= MOST_FLOPS:
-            found[AllGatherGemm(m, n, k, world, **LAYOUT)] = None
-    return tuple(found)
+            shapes[AllGatherGemm(m, n, k, world, **LAYOUT)] = None
+    return tuple(shapes)
 
 
 def parsed(text: str, world: int) -> tuple[AllGatherGemm, ...]:
@@ -208,17 +208,17 @@ def distance(result: torch.Tensor, right: torch.Tensor) -> float:
 
 def best_known(db: str | None, shapes: Sequence[AllGatherGemm]) -> dict[AllGatherGemm, float]:
     """BSP / winner of each shape's final rows, captured: of rows of a config the newest counts."""
-    found: dict[AllGatherGemm, float] = {}
+    best: dict[AllGatherGemm, float] = {}
     if db is None:
-        return found
+        return best
     with Store.open(Path(db), write=False) as store:
         for shape in shapes:
             rows = store.trials(shape=shape, mode="graph", stage="final", bench="node")
             newest = {row.config: row.outcome for row in sorted(rows, key=lambda row: row.created)}
             speedups = [m.speedup or 1.0 for m in newest.values() if isinstance(m, Measurement)]
             if speedups:
-                found[shape] = max(1.0, *speedups)
-    return found
+                best[shape] = max(1.0, *speedups)
+    return best
 
 
 def result(rows: Sequence[Row], target: str) -> str:

@@ -113,9 +113,9 @@ def answers(port: int, process: subprocess.Popen[bytes]) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
 
 
 class Client:
@@ -157,23 +157,23 @@ class Timed:
 
 def timed(port: int, token: str, seconds: float, ask: Callable[[Client], int]) -> Timed:
     """What `ask` takes, by so many clients at once. `ask` returns a status, which must be good."""
-    found, until = Timed(), time.monotonic() + seconds
+    took, until = Timed(), time.monotonic() + seconds
     bad: list[int] = []
 
     def work() -> None:
         client = Client(port, token)
         while (began := time.monotonic()) < until:
             status = ask(client)
-            found.seconds.append(time.monotonic() - began)
+            took.seconds.append(time.monotonic() - began)
             if status not in (200, 304):
                 bad.append(status)
 
     began = time.monotonic()
     at_once([work] * CLIENTS)
-    found.wall_s = time.monotonic() - began
+    took.wall_s = time.monotonic() - began
     if bad:
         raise RuntimeError(f"{len(bad)} requests were answered {bad[0]}")
-    return found
+    return took
 
 
 def at_once(works: Sequence[Callable[[], None]]) -> None:
@@ -264,7 +264,7 @@ class Kills:
 def kill_under_load(server: Server, token: str, kills: int, seed: int = 0) -> Kills:
     """Kill the server so many times while clients push; each upload is sent until it is
     acknowledged."""
-    found, random_ = Kills(), random.Random(seed)
+    tally, random_ = Kills(), random.Random(seed)
     given = chunks(100_000, f"kill-{os.getpid()}-{seed}")
     over, lock = threading.Event(), threading.Lock()
 
@@ -273,19 +273,19 @@ def kill_under_load(server: Server, token: str, kills: int, seed: int = 0) -> Ki
         while not over.is_set():
             with lock:
                 chunk = next(given)
-                found.sent.update(chunk.ids)
+                tally.sent.update(chunk.ids)
             while True:
                 try:
                     status, body = client.ask("POST", "/v1/rows", chunk.body)
                 except (OSError, http.client.HTTPException):
-                    found.repeated += 1
+                    tally.repeated += 1
                     time.sleep(0.05)
                     continue
                 if status == 200:
                     break
                 raise RuntimeError(f"{status}: {body.decode()}")
             with lock:
-                found.acknowledged.update(chunk.ids)
+                tally.acknowledged.update(chunk.ids)
 
     threads = [threading.Thread(target=push, daemon=True) for _ in range(CLIENTS)]
     for thread in threads:
@@ -293,12 +293,12 @@ def kill_under_load(server: Server, token: str, kills: int, seed: int = 0) -> Ki
     for _ in range(kills):
         time.sleep(random_.uniform(0.05, 1.0))
         server.end(signal.SIGKILL)
-        found.kills += 1
-        found.started_s.append(server.start())
+        tally.kills += 1
+        tally.started_s.append(server.start())
     over.set()
     for thread in threads:
         thread.join(120)
-    return found
+    return tally
 
 
 def stored_ids(database: Database) -> list[str]:
@@ -337,13 +337,13 @@ def main() -> None:
         with running(asked.db or str(folder / "serve.db"), folder) as (server, database, token):
             shapes = make_stable(database)
             load(server.port, token, shapes, asked.chunks, asked.seconds)
-            found = kill_under_load(server, token, asked.kills)
+            tally = kill_under_load(server, token, asked.kills)
             ids = stored_ids(database)
-    lost, twice = len(found.acknowledged - set(ids)), len(ids) - len(set(ids))
+    lost, twice = len(tally.acknowledged - set(ids)), len(ids) - len(set(ids))
     print(
-        f"kill -9: {found.kills} times, {len(found.acknowledged):,} rows acknowledged, "
-        f"{found.repeated:,} uploads sent again; lost {lost}, stored twice {twice}; "
-        f"up again after {median(found.started_s):.1f} s (median)"
+        f"kill -9: {tally.kills} times, {len(tally.acknowledged):,} rows acknowledged, "
+        f"{tally.repeated:,} uploads sent again; lost {lost}, stored twice {twice}; "
+        f"up again after {median(tally.started_s):.1f} s (median)"
     )
     sys.exit(1 if lost or twice else 0)
 
@@ -353,9 +353,9 @@ def load(port: int, token: str, shapes: Sequence[str], uploads: int, seconds: fl
     made = list(chunks(uploads, f"load-{os.getpid()}"))
     print(f"rows: {push_rows(port, token, made):,.0f} pushed/s, in uploads of {CHUNK}", flush=True)
     for each in (1, 100):
-        found = selections(port, token, shapes, each, seconds)
-        rate = each * len(found.seconds) / found.wall_s
-        print(f"select, {each} shapes: {rate:,.0f} selections/s; {found}", flush=True)
+        took = selections(port, token, shapes, each, seconds)
+        rate = each * len(took.seconds) / took.wall_s
+        print(f"select, {each} shapes: {rate:,.0f} selections/s; {took}", flush=True)
     whole, known = downloads(port, token, seconds)
     print(f"artifact, whole: {whole}\nartifact, known by ETag: {known}", flush=True)
 

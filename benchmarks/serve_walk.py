@@ -51,10 +51,10 @@ class Walk:
         """What a step returns; it is printed with its seconds."""
         print(f"$ {typed}", flush=True)
         began = time.monotonic()
-        found = step()
+        returned = step()
         self.steps.append((typed, time.monotonic() - began))
         print(f"  [{self.steps[-1][1]:.1f} s]", flush=True)
-        return found
+        return returned
 
     def run(self, *words: str, typed: str = "") -> str:
         """What a command prints. Raises SystemExit with its complaint where it fails."""

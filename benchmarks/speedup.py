@@ -88,10 +88,10 @@ def lines(trials: Iterable[Trial], mode: str, stage: str = "final") -> list[Line
         if trial.mode == mode and trial.stage == stage and isinstance(trial.outcome, Measurement):
             newest[trial.shape][trial.config] = trial
     shapes: dict[Shape, dict[str, Trial]] = defaultdict(dict)
-    for shape, found in newest.items():
-        forms = BspForms(found.items())
-        form = forms.beside(oldest_first(found.values())[-1])
-        for trial in found.values():
+    for shape, rows in newest.items():
+        forms = BspForms(rows.items())
+        form = forms.beside(oldest_first(rows.values())[-1])
+        for trial in rows.values():
             if stage == "final" and forms.beside(trial) not in (None, form):
                 continue
             best = shapes[shape].get(trial.config.variant)
@@ -132,10 +132,10 @@ def result(rows: list[Line], **names: object) -> str:
 
 def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
     """Trials by what is held apart in a table: the family of their shapes."""
-    found: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
+    families: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
     for trial in trials:
-        found[trial.shape.family].append(trial)
-    return found
+        families[trial.shape.family].append(trial)
+    return families
 
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:

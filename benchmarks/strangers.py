@@ -60,15 +60,15 @@ FASTER, SLOWER = 1.03, 0.99
 
 def drawn(count: int, world: int, seed: int, tiny: bool) -> list[Shape]:
     """So many shapes, each of one layer of one model; M is even in its logarithm."""
-    rng, found = random.Random(seed), dict[Shape, None]()
+    rng, chosen = random.Random(seed), dict[Shape, None]()
     models, largest_m = (TINY, 64) if tiny else (MODELS, LARGEST_M)
-    while len(found) < count:
+    while len(chosen) < count:
         name = rng.choice(list(models))
         fields = COMMON | ONE_LAYER | dict(zip(SIZES, models[name], strict=True))
         m = round(2 ** rng.uniform(0, log2(largest_m)))
         shapes = model_shapes(config_of(fields, name), world, "both", (m,), ()).shapes
-        found[rng.choice(shapes)] = None
-    return list(found)
+        chosen[rng.choice(shapes)] = None
+    return list(chosen)
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ def compared(workspace: Any, shapes: Sequence[Shape]) -> list[dict[str, Any]]:
     """On one rank: every shape as the artifacts answer, beside BSP and what is found in place."""
     served = tftune.bind(workspace.group)
     answers = {shape: served.select(shape) for shape in shapes}
-    found = tftune.warm_up(shapes, workspace, again=True)
+    confirmed = tftune.warm_up(shapes, workspace, again=True)
     cases = []
     for shape in shapes:
-        answer, best = answers[shape], found[shape]
+        answer, best = answers[shape], confirmed[shape]
         bsp = forms(shape, workspace.chip)
         asked = dict.fromkeys([*bsp, answer.config, best.config])
         times = medians_us(shape, [answering(shape, config) for config in asked], workspace)

@@ -93,7 +93,7 @@ def left(mark: str, gpus: int, before: Traces) -> list[str]:
     """What the searches of this process left, once it had time to go."""
     until = time.monotonic() + SETTLE_S
     while (
-        found := traces(mark, os.getpid(), gpus).left_since(before)
+        remains := traces(mark, os.getpid(), gpus).left_since(before)
     ) and time.monotonic() < until:
         time.sleep(0.5)
-    return found
+    return remains

@@ -81,8 +81,8 @@ def eager(model: Any) -> Callable[..., Any]:
 
     def call(ids: Any, mask: Any) -> Any:
         # Without a mask transformers makes one while a graph is captured, and none before.
-        found = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=1)
-        return found.logits
+        output = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=1)
+        return output.logits
 
     return call
 
@@ -96,8 +96,8 @@ def compiled(model: Any, pass_: Any, whole: bool) -> Callable[..., Any]:
     options = {"post_grad_custom_post_pass": pass_} if pass_ is not None else None
     layers = model.model.layers
     if whole:
-        found: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
-        return found
+        compiled_call: Callable[..., Any] = torch.compile(call, dynamic=False, options=options)
+        return compiled_call
     step = torch.compile(type(layers[0]).forward, dynamic=False, options=options)
 
     def by_layers(ids: Any, mask: Any) -> Any:
@@ -137,12 +137,12 @@ def times_us(replays: list[Callable[[], Any]], cpu: bool) -> list[list[float]]:
 
     samples: list[list[float]] = [[] for _ in replays]
     for _ in range(3 if cpu else ROUNDS):
-        for replay, found in zip(replays, samples, strict=True):
+        for replay, us in zip(replays, samples, strict=True):
             replay()
             if cpu:
                 began = time.perf_counter()
                 replay()
-                found.append(1e6 * (time.perf_counter() - began))
+                us.append(1e6 * (time.perf_counter() - began))
                 continue
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
@@ -150,7 +150,7 @@ def times_us(replays: list[Callable[[], Any]], cpu: bool) -> list[list[float]]:
                 replay()
             end.record()
             end.synchronize()
-            found.append(1e3 * begin.elapsed_time(end) / REPLAYS)
+            us.append(1e3 * begin.elapsed_time(end) / REPLAYS)
     slowest = torch.tensor(samples, device="cpu" if cpu else "cuda")
     dist.all_reduce(slowest, dist.ReduceOp.MAX)
     return [list(map(float, row)) for row in slowest.tolist()]
@@ -193,8 +193,8 @@ def _beside(start: Start, model: Any, fast: Any, given: Any) -> dict[str, float]
     plain, expected = captured(compiled(model, None, start.whole), given, start.cpu)
     replay, logits = fast
     own = [median(samples) for samples in times_us([plain, replay], start.cpu)]
-    found = {"plain_us": own[0], "pass_us": own[1], "error": apart(logits, expected)}
-    return found | {"noise": apart(eager(model)(*given), expected)}
+    figures = {"plain_us": own[0], "pass_us": own[1], "error": apart(logits, expected)}
+    return figures | {"noise": apart(eager(model)(*given), expected)}
 
 
 def apart(logits: Any, expected: Any) -> float:
@@ -333,13 +333,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write what was measured, as JSON")
     parser.add_argument("--cpu", action="store_true", help="rehearse on two emulated ranks")
     options = parser.parse_args()
-    found = measure(options)
+    measured = measure(options)
     from tftune.db.target import detect
 
-    print(report(found, options.model, "emulatedx2" if options.cpu else detect().name))
+    print(report(measured, options.model, "emulatedx2" if options.cpu else detect().name))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    cases = found["cases"].values()
+        options.json.write_text(json.dumps(measured, indent=1) + "\n")
+    cases = measured["cases"].values()
     return 0 if all(one["error"] < max(LIMIT, one["noise"]) for one in cases) else 1
 
 

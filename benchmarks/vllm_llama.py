@@ -163,12 +163,12 @@ def end_profile(worker: Any, device: str = "CUDA") -> dict[str, list[float]]:
     if on_gpu:
         torch.cuda.synchronize()
     worker.tftune_profile.stop()
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for event in worker.tftune_profile.events():
         if event.device_type == getattr(DeviceType, device):
             us = event.time_range.elapsed_us() if on_gpu else event.self_cpu_time_total
-            found.setdefault(event.name, []).append(us)
-    return found
+            times.setdefault(event.name, []).append(us)
+    return times
 
 
 Kernels = dict[str, tuple[float, float]]
@@ -257,9 +257,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
     probe = prompt_of(PROBE, tokens)
     first, again, other = (log_probabilities(llm, probe) for llm in (plain, plain, ours))
-    found: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}}
+    measured: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}}
     for name, one in (("itself", again), ("apart", other)):
-        found[name] = max(abs(a - b) for a, b in zip(first, one, strict=True))
+        measured[name] = max(abs(a - b) for a, b in zip(first, one, strict=True))
     least = options.prompt // 4
     cases = [f"decode {batch}" for batch in options.batches]
     for name in [*cases, f"prompt {options.prompt}", f"{NEW} {least}", f"{IN_A_ROW} {least}"]:
@@ -273,18 +273,18 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 took = [call(llm, prompts) for prompts in every]
                 times[place] += took[len(took) > 1 :] if turn else []
         if min(map(len, times)):
-            found["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
+            measured["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
     for batch in options.profile:
         prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
         both = [profiled(llm, prompts, STEPS if batch else 0) for llm in (plain, ours)]
-        found.setdefault("kernels", {})[batch] = both
+        measured.setdefault("kernels", {})[batch] = both
         print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
     for length in options.host:
         for words in ("once", "again"):
             both = [operators(llm, prompt_of(length, tokens)) for llm in (plain, ours)]
-            found.setdefault("operators", {})[f"{length} tokens, {words}"] = both
+            measured.setdefault("operators", {})[f"{length} tokens, {words}"] = both
             print(f"{length} tokens, {words}", *kernels_beside(*both), sep="\n", flush=True)
-    return found
+    return measured
 
 
 def report(found: dict[str, Any], options: argparse.Namespace, target: str) -> str:
@@ -333,10 +333,10 @@ def main() -> None:
 
     target = detect().name
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(options, Path(folder))
+        measured = measure(options, Path(folder))
     if options.json:
-        options.json.write_text(json.dumps(found))
-    print(report(found, options, target), flush=True)
+        options.json.write_text(json.dumps(measured))
+    print(report(measured, options, target), flush=True)
     sys.stdout.flush()
     os._exit(0)  # engines whose graphs hold communicators: nothing is torn down
 

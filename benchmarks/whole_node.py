@@ -101,15 +101,15 @@ def commands(
 ) -> list[tuple[str, list[str], float]]:
     """Each step's name, command line and seconds, of so many for all of them."""
     whole = sum(STEPS[name].share for name in names)
-    found = []
+    steps = []
     for name in names:
         step = STEPS[name]
         own = max(1, int(seconds * step.share / whole - START_S))
         text = step.command.format(
             python=PYTHON, torchrun=TORCHRUN, here=HERE, folder=folder, world=world, seconds=own
         )
-        found.append((name, shlex.split(text), own + START_S))
-    return found
+        steps.append((name, shlex.split(text), own + START_S))
+    return steps
 
 
 def results(log: Path) -> list[str]:

@@ -83,9 +83,9 @@ class Audit:
     def from_json(cls, line: str) -> Audit:
         """Raises KeyError, TypeError or ValueError where it is no such row."""
         row = json.loads(line)
-        found = row.pop("resources", None)
+        resources = row.pop("resources", None)
         row["config"] = Config.from_dict(row["config"])
-        return cls(**row, resources=Resources(*found) if found else None)
+        return cls(**row, resources=Resources(*resources) if resources else None)
 
 
 def read_audits(path: Path) -> list[Audit]:

@@ -62,13 +62,13 @@ def calibrated(target: Target, path: Path) -> Target:
     if measured_on.name != target.name:
         both = f"{measured_on}, and this is {target.name}"
         raise ValueError(f"{path} was measured on {both}; run `tftune calibrate` there")
-    found = {part: document.get(part, {}) for part in ("constants", "assumed")}
-    for constants in found.values():
+    parts = {part: document.get(part, {}) for part in ("constants", "assumed")}
+    for constants in parts.values():
         for name, value in constants.items():
             if name not in NAMES or not (is_number(value) and value > 0):
                 wrong = f"{path} has {name}={value!r}, which is no constant of a chip"
                 raise ValueError(f"{wrong}; run `tftune calibrate` again")
-    chip = target.chip.with_constants(found["constants"], found["assumed"])
+    chip = target.chip.with_constants(parts["constants"], parts["assumed"])
     return dataclasses.replace(target, chip=chip)
 
 

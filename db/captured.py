@@ -70,21 +70,21 @@ class Count:
 
 def merged(counts: Iterable[Count]) -> list[Count]:
     """One count for each shape and mode: of several processes, the sum."""
-    found: dict[tuple[Shape, str], Count] = {}
+    totals: dict[tuple[Shape, str], Count] = {}
     for count in counts:
         place = count.shape, count.mode
-        before = found.get(place, Count(*place))
+        before = totals.get(place, Count(*place))
         sums = {name: getattr(before, name) + getattr(count, name) for name in COUNTS}
-        found[place] = Count(*place, **sums)
-    return list(found.values())
+        totals[place] = Count(*place, **sums)
+    return list(totals.values())
 
 
 def files_at(path: Path) -> list[Path]:
     """The captures that a name stands for: the file, and those of the processes that were told it
     by TFTUNE_CAPTURE. Raises ValueError where there is none."""
     beside = sorted(path.parent.glob(f"{path.stem}.*-*-*{path.suffix}"))
-    if found := [*([path] if path.is_file() else []), *beside]:
-        return found
+    if files := [*([path] if path.is_file() else []), *beside]:
+        return files
     raise ValueError(
         f"there is no capture {path}; TFTUNE_CAPTURE={path} or tftune.capture makes one of a "
         "process that serves"

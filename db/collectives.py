@@ -23,12 +23,12 @@ def identity(torch: Any, environment: Mapping[str, str] = os.environ) -> dict[st
     """What a build says of BSP on a machine with GPUs: `nccl` or `rccl`, `multicast`, and
     `collective_variables` where one is set."""
     hip = torch.version.hip is not None
-    found = {"multicast": multicast(hip, environment)}
+    entries = {"multicast": multicast(hip, environment)}
     if library := _version(torch):
-        found["rccl" if hip else "nccl"] = library
+        entries["rccl" if hip else "nccl"] = library
     if variables := variables_of(environment):
-        found["collective_variables"] = variables
-    return found
+        entries["collective_variables"] = variables
+    return entries
 
 
 def multicast(hip: bool, environment: Mapping[str, str]) -> str:
@@ -53,10 +53,10 @@ def variables_of(environment: Mapping[str, str]) -> str:
 def _version(torch: Any) -> str:
     """As `2.28.3`; "" where torch was built without the library."""
     try:
-        found = torch.cuda.nccl.version()
+        version = torch.cuda.nccl.version()
     except (AttributeError, RuntimeError):
         return ""
-    return ".".join(map(str, found)) if isinstance(found, tuple) else str(found)
+    return ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
 
 
 def _supports_multicast() -> bool:

@@ -28,8 +28,8 @@ def read_files(paths: Iterable[Path]) -> tuple[list[Run], list[Trial]]:
     """The runs and the trials of several files, in their order."""
     runs, trials = list[Run](), list[Trial]()
     for path in paths:
-        found, rows = read_rows(path)
-        runs += found
+        file_runs, rows = read_rows(path)
+        runs += file_runs
         trials += rows
     return runs, trials
 

@@ -152,16 +152,16 @@ def _look(path: Path) -> Database:
     is not this tftune's, or where it is another program's."""
     with sentences(path):
         db = _connected_to_read(path)
-        found, foreign = schema.version(db), schema.foreign(db)
+        version, foreign = schema.version(db), schema.foreign(db)
     if foreign:
         db.close()
         raise StoreError(
             f"{path} is no database of searches: it has {foreign} and no tft_meta; give another "
             "file with --db"
         )
-    if found not in (None, schema.SCHEMA):
+    if version not in (None, schema.SCHEMA):
         db.close()
-        raise StoreError(_other_schema(path, found))
+        raise StoreError(_other_schema(path, version))
     return db
 
 

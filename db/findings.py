@@ -109,16 +109,16 @@ def change(store: Store, name: str, state: str, note: str, now: str) -> Finding:
     """
     if state not in STATES:
         raise ValueError(f"{state=} is not one of {', '.join(STATES)}")
-    alike = [found for found in findings(store) if found.id.startswith(name)] if name else []
+    alike = [finding for finding in findings(store) if finding.id.startswith(name)] if name else []
     if len(alike) != 1:
-        ids = ", ".join(found.id for found in alike or findings(store)) or "none"
+        ids = ", ".join(finding.id for finding in alike or findings(store)) or "none"
         raise ValueError(
             f"{len(alike)} findings have an id that begins with {name!r}; there are {ids}"
         )
-    (found,) = alike
-    if found.state == "closed":
-        raise ValueError(f"finding {found.id} was closed at {found.changed}; it stays closed")
-    changed = replace(found, state=state, note=note or found.note, changed=now)
+    (finding,) = alike
+    if finding.state == "closed":
+        raise ValueError(f"finding {finding.id} was closed at {finding.changed}; it stays closed")
+    changed = replace(finding, state=state, note=note or finding.note, changed=now)
     store.execute(
         "UPDATE tft_findings SET state = :state, note = :note, changed = :changed WHERE id = :id",
         {name: getattr(changed, name) for name in ("id", "state", "note", "changed")},

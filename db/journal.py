@@ -95,7 +95,7 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
     kernel that was changed is another one.
     """
     versions: dict[str, str] = {}
-    found = set()
+    kernels = set()
     for number, row in _whole_lines(path):
         try:
             if "run" in row:
@@ -105,10 +105,10 @@ def excluded(path: Path, target: str, triton: str) -> Excluded:
                 trial = Trial.from_dict(row["trial"])
                 here = trial.target, minor(versions.get(trial.run, ""))
                 if here == (target, minor(triton)):
-                    found.add((trial.op, trial.config, trial.revision))
+                    kernels.add((trial.op, trial.config, trial.revision))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_row(path, number, error) from error
-    return frozenset(found)
+    return frozenset(kernels)
 
 
 def set_aside_damage(path: Path) -> int:
@@ -199,7 +199,7 @@ def recover(rows: Path) -> list[Trial]:
 
     A journal whose process lives is passed over. Raises StoreError where `rows` cannot be written.
     """
-    found: list[Trial] = []
+    recovered: list[Trial] = []
     for path in sorted(rows.parent.glob(f"{rows.name}.*.{_JOURNAL}")):
         try:
             with open(path, "r+b") as file:
@@ -208,12 +208,12 @@ def recover(rows: Path) -> list[Trial]:
                 if trials:
                     append(rows, [run], trials)
                 path.unlink()
-                found += trials
+                recovered += trials
         except (BlockingIOError, FileNotFoundError):  # in use, or another process took it
             continue
         except OSError as error:
             raise _unwritable(rows, error) from error
-    return found
+    return recovered
 
 
 def _last_words(path: Path) -> tuple[Run, list[Trial]]:

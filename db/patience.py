@@ -48,12 +48,12 @@ class PatientConnection(sqlite3.Connection):
         return super().cursor(factory or _PatientCursor)
 
     def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
-        found: sqlite3.Cursor = self.cursor().execute(statement, values)
-        return found
+        cursor: sqlite3.Cursor = self.cursor().execute(statement, values)
+        return cursor
 
     def executemany(self, statement: str, rows: Iterable[Any]) -> sqlite3.Cursor:
-        found: sqlite3.Cursor = self.cursor().executemany(statement, rows)
-        return found
+        cursor: sqlite3.Cursor = self.cursor().executemany(statement, rows)
+        return cursor
 
     def commit(self) -> None:
         self.patiently(super().commit)

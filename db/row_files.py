@@ -70,10 +70,10 @@ def read_trials_of(
 
 def _shape_of_line(path: Path, number: int, line: bytes) -> Shape | None:
     """The shape of a trial's line; None for other lines."""
-    if not (found := _SHAPE.search(line)):
+    if not (match := _SHAPE.search(line)):
         return None
     try:
-        return shape_of(found["op"].decode(), found["shape"].decode())
+        return shape_of(match["op"].decode(), match["shape"].decode())
     except (KeyError, ValueError):
         _row_of_line(path, number, line)  # says where and why
         raise
@@ -129,12 +129,12 @@ def learned(path: Path | str, runs: list[Run]) -> list[Run]:
 def row_of(line: bytes) -> Run | Trial:
     """The row of one line; raises KeyError, RecursionError or ValueError where it is no whole
     row."""
-    match found := json.loads(line):
-        case {"trial": dict(row)} if len(found) == 1:
+    match parsed := json.loads(line):
+        case {"trial": dict(row)} if len(parsed) == 1:
             return Trial.from_dict(row)
-        case {"run": dict(row)} if len(found) == 1:
+        case {"run": dict(row)} if len(parsed) == 1:
             return Run.from_dict(row)
-    raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(found)}")
+    raise ValueError(f"a row is one object named 'run' or 'trial', and this is {shown(parsed)}")
 
 
 def _row_of_line(path: Path, number: int, line: bytes) -> Run | Trial:

@@ -78,11 +78,11 @@ def version(db: Database) -> int | None:
 def foreign(db: Database) -> str:
     """The tables of another program, in words, where tftune has none; "" where it is tftune's or
     empty, or where only Optuna used it."""
-    found = {*db.table_names(), *db.view_names()}
-    names = sorted(name for name in found - OPTUNA if not name.startswith("sqlite_"))
-    if not names or "tft_meta" in found:
+    tables = {*db.table_names(), *db.view_names()}
+    names = sorted(name for name in tables - OPTUNA if not name.startswith("sqlite_"))
+    if not names or "tft_meta" in tables:
         return ""
-    if found >= SERVICE:
+    if tables >= SERVICE:
         return "the tables of `tftune serve`"
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

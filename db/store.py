@@ -125,10 +125,10 @@ class Store:
         if (
             isinstance(error, Exception)
             and not isinstance(error, StoreError)
-            and (found := of_sqlite(error))
+            and (cause := of_sqlite(error))
         ):
             # Optuna wraps what SQLite says of the same file.
-            raise unusable(self.path, found) from error
+            raise unusable(self.path, cause) from error
 
     def add_run(self, run: Run) -> None:
         """Store a run; the same run twice is one, one without an end takes it once, and one that
@@ -315,8 +315,8 @@ class Store:
         for (answer,) in self._db.execute("PRAGMA integrity_check").fetchall():
             if answer != "ok":
                 yield f"{self.path}: SQLite's integrity check says: {answer}"
-        if (found := schema.version(self._db)) != schema.SCHEMA:
-            yield f"{self.path} has schema {found}, this tftune has schema {schema.SCHEMA}"
+        if (version := schema.version(self._db)) != schema.SCHEMA:
+            yield f"{self.path} has schema {version}, this tftune has schema {schema.SCHEMA}"
 
     def _judged_runs(self) -> Iterator[tuple[str, Run | None, str]]:
         """The id of every run, the run where it can be read, and what is wrong with it."""

@@ -137,14 +137,14 @@ def detect() -> Target:
             f"torch {torch.__version__} sees no GPU on this machine; without one: search --on "
             "model, select --target NAME"
         )
-    found = [Seen.of(torch, index) for index in range(torch.cuda.device_count())]
-    kinds = sorted({str(gpu) for gpu in found})
+    gpus = [Seen.of(torch, index) for index in range(torch.cuda.device_count())]
+    kinds = sorted({str(gpu) for gpu in gpus})
     if len(kinds) > 1:
         raise ValueError(
             f"this machine has GPUs of {len(kinds)} kinds ({', '.join(kinds)}); show torch those "
             "of one kind with CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES"
         )
-    return Target.of(found[0].as_chip(), len(found))
+    return Target.of(gpus[0].as_chip(), len(gpus))
 
 
 @dataclass(frozen=True)
@@ -187,13 +187,13 @@ def build() -> dict[str, str]:
     and what BSP's collectives depend on (`collectives.identity`): nccl or rccl, multicast,
     collective_variables. torch is imported only then.
     """
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
         installed = [text for text in map(_installed, distributions) if text]
-        found |= {name: installed[0]} if installed else {}
+        versions |= {name: installed[0]} if installed else {}
     if driver := _driver():
-        found |= {"driver": driver, **_runtime()}
-    return found
+        versions |= {"driver": driver, **_runtime()}
+    return versions
 
 
 def minor(version: str) -> list[str]:
@@ -309,7 +309,7 @@ def _visible(gpus: Sequence[tuple[str, str]], *variables: str) -> set[str]:
     GPU. One whose first entry fits none is ignored.
     """
     for variable in variables:
-        found: list[tuple[str, str]] = []
+        visible: list[tuple[str, str]] = []
         for one in map(str.strip, os.environ.get(variable, "").split(",")):
             named = [
                 gpu
@@ -318,8 +318,8 @@ def _visible(gpus: Sequence[tuple[str, str]], *variables: str) -> set[str]:
             ]
             if len(named) != 1:
                 break
-            found += named
-        gpus = found or gpus
+            visible += named
+        gpus = visible or gpus
     return {number for number, _ in gpus}
 
 

@@ -32,25 +32,25 @@ def points() -> dict[str, list[tuple[int, float]]]:
     from tftune.db.target import Target
     from tftune.kernels.core.registry import operation
 
-    found = {}
+    curves = {}
     for target in TARGETS:
         world = Target.parse(target).gpus
         paper = set(operation("all_gather_gemm").shape_sets["paper"](world=world))
         trials = (trial for trial in speedup.read(target) if trial.shape in paper)
         rows = [(row.shape, row.winner) for row in speedup.lines(trials, "graph")]
-        found[target] = sorted((s.to_dict()["m"], round(speedup.speedup(w), 3)) for s, w in rows)
-    return found
+        curves[target] = sorted((s.to_dict()["m"], round(speedup.speedup(w), 3)) for s, w in rows)
+    return curves
 
 
 def parts() -> dict[str, dict[str, float]]:
     """By case of `benchmarks/llama.py`, the microseconds of each form, the mean of its runs."""
     log = (ROOT / "db/tuned/llama-70b-h200x4-2026-11-26.log").read_text()
     line = re.compile(r"^RESULT llama 70b (\w+ M=\d+) world=4 (.*)$", re.MULTILINE)
-    found: dict[str, dict[str, list[float]]] = {}
+    samples: dict[str, dict[str, list[float]]] = {}
     for case, forms in line.findall(log):
         for form, us in re.findall(r"(\w+)_us=([\d.]+)", forms):
-            found.setdefault(case, {}).setdefault(form, []).append(float(us))
-    return {c: {f: round(mean(us), 1) for f, us in forms.items()} for c, forms in found.items()}
+            samples.setdefault(case, {}).setdefault(form, []).append(float(us))
+    return {c: {f: round(mean(us), 1) for f, us in forms.items()} for c, forms in samples.items()}
 
 
 FORMS = {"pass": "with tftune", "compiled": "torch.compile"}
@@ -61,8 +61,8 @@ def draw_block(path: Path) -> None:
     pass, and torch.compile makes it slower."""
     from matplotlib import pyplot
 
-    found = parts()
-    us = found["prefill M=4096"]
+    cases = parts()
+    us = cases["prefill M=4096"]
     figure, axes = pyplot.subplots(figsize=(5.6, 1.7), layout="constrained")
     for place, (form, name) in enumerate(FORMS.items()):
         waits, last = max(us[form] - us["alone"], 0), place == len(FORMS) - 1
@@ -79,22 +79,22 @@ def draw_block(path: Path) -> None:
     axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(0, 0), ncols=2,
                 handlelength=1, columnspacing=1)  # fmt: skip
     axes.set_title("A block of Llama 3 70B, prompt of 4096, 4x H200, captured", fontsize=10)
-    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(found)})
+    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(cases)})
 
 
 def draw(path: Path) -> None:
     from matplotlib import pyplot
 
-    found = points()
+    curves = points()
     figure, axes = pyplot.subplots(figsize=(5.6, 3.2), layout="constrained")
-    for target, values in found.items():
+    for target, values in curves.items():
         name, colour = TARGETS[target]
         axes.plot(*zip(*values, strict=True), marker="o", markersize=4, color=colour, label=name)
     axes.axhline(1, color="#666666", linewidth=1, linestyle="--")
     axes.annotate("BSP: collective, then GEMM", (1, 1), xytext=(0, 4),
                   textcoords="offset points", color="#666666", fontsize=9)  # fmt: skip
     axes.set_xscale("log", base=2)
-    shown = [m for m, _ in found["h200x8"]][::2]
+    shown = [m for m, _ in curves["h200x8"]][::2]
     axes.set_xticks(shown, [str(m) for m in shown])
     axes.set_ylim(0.9, 2.2)
     axes.set_xlabel("M (tokens)")
@@ -102,7 +102,7 @@ def draw(path: Path) -> None:
     axes.set_title("all_gather_gemm, N = 3584, K = 8192, fp16, A along K, captured", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, ncols=3, loc="upper left", fontsize=9)
-    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(found)})
+    figure.savefig(path, metadata={"Date": None, "Description": json.dumps(curves)})
 
 
 if __name__ == "__main__":

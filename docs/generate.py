@@ -46,7 +46,7 @@ def part(op: Operation) -> str:
     name, make = next(iter(op.shape_sets.items()))
     shapes = [shape.to_dict() for shape in make()]
     by_size = {size: list(dict.fromkeys(s[size] for s in shapes)) for size in op.shape.sizes()}
-    size, values = next(found for found in by_size.items() if len(found[1]) > 2)
+    size, values = next(pair for pair in by_size.items() if len(pair[1]) > 2)
     world = "world=4," if "world" in signature(make).parameters else ""
     return f"{name}:{world}{size}={values[1]}+{values[-1]}"
 

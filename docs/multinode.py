@@ -22,15 +22,15 @@ def cells(nodes: int) -> list[list[tuple[float, float]]]:
     """For each skew, for each M: BSP over the best push, and over the best with the finest
     flags."""
     fabric = Topology(nodes, 8, NICS["ndr"])
-    found = []
+    lines = []
     for skew_us in SKEWS_US:
         line = []
         for m in SIZES:
             shape = AllGatherGemm(m, 3584, 8192, fabric.world)
             fine, best = fine_and_best(study(shape, "graph", H200, fabric, skew_us))
             line.append((round(best.speedup, 2), round(fine.speedup, 2)))
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def draw(path: Path) -> None:

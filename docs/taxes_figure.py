@@ -29,17 +29,17 @@ SHAPES = {
 def fall(op: str) -> Waterfall:
     """The modelled taxes of the shape of an operation, of its default configs."""
     case = case_of(operation(op).shape.parse(SHAPES[op]), (), TARGET, None)
-    found = case.modelled(TARGET.chip)
-    assert found is not None
-    return Waterfall.modelled(found)
+    split = case.modelled(TARGET.chip)
+    assert split is not None
+    return Waterfall.modelled(split)
 
 
 def says(op: str) -> dict[str, object]:
     """What the figure of an operation says, to a hundredth of a microsecond."""
-    found = asdict(fall(op))
-    rounded = {name: round(us, 2) for name, us in found["taxes"].items()}
-    times = {name: round(found[name], 2) for name in ("bsp_us", "fused_us")}
-    return {"shape": SHAPES[op], "word": found["word"], **times, "taxes": rounded}
+    waterfall = asdict(fall(op))
+    rounded = {name: round(us, 2) for name, us in waterfall["taxes"].items()}
+    times = {name: round(waterfall[name], 2) for name in ("bsp_us", "fused_us")}
+    return {"shape": SHAPES[op], "word": waterfall["word"], **times, "taxes": rounded}
 
 
 def draw(op: str, path: Path) -> None:

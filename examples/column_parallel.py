@@ -52,9 +52,9 @@ def checked(layer: ColumnParallelLinear, x: torch.Tensor, y: torch.Tensor) -> st
     if not error < LIMIT:
         raise ValueError(f"the error {error:.1e} must be below {LIMIT:.1e}")
     shape = tftune.AllGatherGemm(*y.shape, x.shape[1], world, x.dtype, "m", "nk")
-    found = tftune.select_kernel(shape, layer.mode)
-    how = found.reason if found.source == "fallback" else found.source
-    ran = f"{found.config.variant} ({how}) on {world} ranks"
+    selection = tftune.select_kernel(shape, layer.mode)
+    how = selection.reason if selection.source == "fallback" else selection.source
+    ran = f"{selection.config.variant} ({how}) on {world} ranks"
     return f"checked {shape}: {ran}, error {error:.1e}, below {LIMIT:.1e}"
 
 

@@ -177,22 +177,22 @@ def compared(calls: dict[str, Callable[[Tensor], Tensor]], x: Tensor) -> tuple[s
 def example(workspace: tftune.Workspace, artifact: str | None) -> str:
     emulated = workspace.arch == "interpreter"
     bind(workspace, artifact)
-    found = tftune.compile_pass(
+    pass_ = tftune.compile_pass(
         workspace.group, training=False, workspace=workspace, confirm=not emulated
     )
     options = {"device": workspace.device, "dtype": torch.float16 if emulated else torch.bfloat16}
     size, (tokens, sequences) = ("tiny", (8, 3)) if emulated else ("8b", (4096, 64))
     mesh = init_device_mesh(workspace.device.type, (workspace.world,))
-    lines, worst = [found.why_idle] if found.why_idle else [], 0.0
+    lines, worst = [pass_.why_idle] if pass_.why_idle else [], 0.0
     for case in (Case("prefill", tokens, SIZES[size]), Case("decode", sequences, SIZES[size])):
-        before = len(found.report)
-        x, calls = forms(case, mesh, found, **options)
+        before = len(pass_.report)
+        x, calls = forms(case, mesh, pass_, **options)
         text, error = compared(calls, x)
         lines.append(f"{size} {case}: {text}")
-        lines += [decided(entry) for entry in found.report[before:]]
+        lines += [decided(entry) for entry in pass_.report[before:]]
         worst = max(worst, error)
-    replaced = sum(entry.replaced for entry in found.report)
-    kept = len(found.report) - replaced
+    replaced = sum(entry.replaced for entry in pass_.report)
+    kept = len(pass_.report) - replaced
     return "\n".join([*lines, f"RESULT compile_pass {replaced=} {kept=} max_error={worst:.1e}"])
 
 

@@ -104,21 +104,21 @@ class Answerer:
     @cached_property
     def _families(self) -> dict[Sizes, list[Known]]:
         """Measured shapes by all sizes but the one that grows, from small to large."""
-        found: dict[Sizes, list[Known]] = {}
+        families: dict[Sizes, list[Known]] = {}
         for known in sorted(self.model.known, key=lambda known: known.sizes[self._place]):
-            found.setdefault(self._family(known.sizes), []).append(known)
-        return found
+            families.setdefault(self._family(known.sizes), []).append(known)
+        return families
 
     @cached_property
     def _ranges(self) -> list[tuple[float, float]]:
         """From where to where there are answers, in each size. No formula holds above the largest
         size that grows: there planes alone say something."""
         columns = zip(*(known.sizes for known in self.model.known), strict=True)
-        found = [(min(column) / NEAR, max(column) * NEAR) for column in columns]
+        ranges = [(min(column) / NEAR, max(column) * NEAR) for column in columns]
         if self._surroundings is None:
-            least, most = found[self._place]
-            found[self._place] = least, most / NEAR
-        return found
+            least, most = ranges[self._place]
+            ranges[self._place] = least, most / NEAR
+        return ranges
 
     def _family(self, sizes: Sizes) -> Sizes:
         return sizes[: self._place] + sizes[self._place + 1 :]
@@ -173,8 +173,8 @@ class Answerer:
         estimate = self._estimate(shape, sizes)
         if own or borrowed or isinstance(estimate, str):
             return {}
-        found = self._around(shape, estimate)
-        return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in found}
+        named = self._around(shape, estimate)
+        return {self.model.configs[one.number].variant: one.bsp_us / one.us for one in named}
 
     def _measured(self, shape: Shape, known: Known) -> Selection:
         """The answer of rows of this very shape."""
@@ -245,7 +245,7 @@ class Answerer:
         """Estimated times of the forms of BSP, or of the fused configs, with their numbers."""
         sure = [(us, number) for number, us in estimate.sure.items()]
         others = [number for number in estimate.others if self._is_bsp[number] == is_bsp]
-        return [found for found in sure if self._is_bsp[found[1]] == is_bsp] + [
+        return [timed for timed in sure if self._is_bsp[timed[1]] == is_bsp] + [
             (estimate.us(number), number) for number in others
         ]
 
@@ -303,7 +303,7 @@ class Answerer:
 
     def _first(self, shape: Shape, times: Iterable[tuple[float, int]]) -> tuple[float, int] | None:
         """The fastest that may run."""
-        allowed = (found for found in sorted(times) if self._why_not(shape, found[1]) is None)
+        allowed = (timed for timed in sorted(times) if self._why_not(shape, timed[1]) is None)
         return next(allowed, None)
 
     def _decided(
@@ -311,8 +311,8 @@ class Answerer:
     ) -> Selection:
         """The fastest fused config where it is surely faster than BSP, else BSP's fastest form."""
         word, near = self._word, estimate.near
-        if found := next(self._around(shape, estimate), None):
-            bsp, (us, bsp_us, number, near, error) = None, found
+        if named := next(self._around(shape, estimate), None):
+            bsp, (us, bsp_us, number, near, error) = None, named
             where = f"{word} shapes around it"
         else:
             bsp = self._first(shape, self._times(estimate, True))

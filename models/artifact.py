@@ -108,7 +108,7 @@ def read_artifact(path: Path) -> Artifact:
     it cannot be trusted."""
     try:
         document = json.loads(read_file(path))
-        found = digest(document) if isinstance(document, dict) else ""
+        actual = digest(document) if isinstance(document, dict) else ""
     except OSError as error:
         raise ValueError(
             f"cannot read the artifact {path}: {error.strerror}; run `tftune export` to write one"
@@ -132,9 +132,9 @@ def read_artifact(path: Path) -> Artifact:
             f"{path} has schema {document['schema']}, and this tftune reads schema {SCHEMA}; "
             f"{change}"
         )
-    if document.get("sha256") != found:
+    if document.get("sha256") != actual:
         raise ValueError(
-            f"{path} was edited: its content has the digest {found[:12]}, not "
+            f"{path} was edited: its content has the digest {actual[:12]}, not "
             f"{str(document.get('sha256'))[:12]}; "
             "run `tftune export` to write it again"
         )

@@ -32,17 +32,17 @@ def rules(op: str, chip: Chip, best: Mapping[Shape, Config], bsp: Rule) -> dict[
     for the shape: what a library without a tuner does. `best`: the fastest config of each measured
     shape; `bsp`: the form of BSP where that is the answer."""
     fused = [variant for variant in operation(op).space.variants if variant != "bsp"]
-    found: dict[str, DefaultRule] = {"always BSP": bsp} | {
+    rule_of: dict[str, DefaultRule] = {"always BSP": bsp} | {
         f"always {variant}": _default(op, chip, variant) for variant in fused
     }
-    always = {"bsp": bsp} | {variant: found[f"always {variant}"] for variant in fused}
+    always = {"bsp": bsp} | {variant: rule_of[f"always {variant}"] for variant in fused}
     known: tuple[Rival, ...] = getattr(operation(op).module("features"), "RIVALS", ())
     for title, feature, least, below, above in known:
         if {below, above} <= always.keys():
-            found[title] = _from(op, feature, least, always[below], always[above])
+            rule_of[title] = _from(op, feature, least, always[below], always[above])
     if best:
-        found[NEAREST] = _nearest(best)
-    return {name: _possible(op, chip, rule, bsp) for name, rule in found.items()}
+        rule_of[NEAREST] = _nearest(best)
+    return {name: _possible(op, chip, rule, bsp) for name, rule in rule_of.items()}
 
 
 def _possible(op: str, chip: Chip, rule: DefaultRule, bsp: Rule) -> Rule:

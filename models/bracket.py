@@ -27,10 +27,10 @@ Answers = dict[Shape, Selection]
 
 def families(shapes: Iterable[Shape]) -> list[list[Shape]]:
     """The shapes that differ only in the size that grows with the work, the smallest first."""
-    found: dict[tuple[Any, ...], list[Shape]] = {}
+    by_family: dict[tuple[Any, ...], list[Shape]] = {}
     for shape in shapes:
-        found.setdefault(_family(shape), []).append(shape)
-    return [sorted(family, key=_size) for family in found.values()]
+        by_family.setdefault(_family(shape), []).append(shape)
+    return [sorted(family, key=_size) for family in by_family.values()]
 
 
 def _family(shape: Shape) -> tuple[Any, ...]:
@@ -85,8 +85,10 @@ def _gaps(family: Sequence[Shape], answers: Answers) -> list[tuple[Shape, Shape,
 
 
 def _filled(gap: Sequence[Shape], low: Shape, high: Shape, answers: Answers) -> Answers:
-    found = {shape: between(shape, (low, answers[low]), (high, answers[high])) for shape in gap}
-    return {shape: selection for shape, selection in found.items() if selection is not None}
+    selections = {
+        shape: between(shape, (low, answers[low]), (high, answers[high])) for shape in gap
+    }
+    return {shape: selection for shape, selection in selections.items() if selection is not None}
 
 
 def _middle(gap: Sequence[Shape], low: Shape, high: Shape) -> Shape:

@@ -116,12 +116,12 @@ class Chain:
     def disabled(self) -> dict[str, str]:
         """`op/variant` of every fused variant whose times do not hold for this machine, or for the
         source installed here, and why; of artifacts that answer for anything."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for artifact in self._heard():
             for config, kernel in _fused(artifact):
                 if why := self.why_stale(artifact, config, kernel):
-                    found.setdefault(f"{artifact.op}/{config.variant}", why)
-        return found
+                    reasons.setdefault(f"{artifact.op}/{config.variant}", why)
+        return reasons
 
     def _heard(self) -> Iterator[Artifact]:
         """Every artifact but those of which another one has all layouts."""
@@ -131,7 +131,7 @@ class Chain:
                 for mode in artifact.modes
                 for layout in _layouts(artifact, mode)
             ]
-            if not answering or any(found in (None, artifact) for found in answering):
+            if not answering or any(first in (None, artifact) for first in answering):
                 yield artifact
 
 
@@ -144,8 +144,8 @@ def _fused(artifact: Artifact) -> Iterator[tuple[Config, str]]:
 
 def _layouts(artifact: Artifact, mode: str) -> set[Layout]:
     """The layouts that an artifact answers for in a mode, by its own rows or by lent ones."""
-    found = artifact.modes[mode]
-    return {*found.layouts, *found.lent}
+    of_mode = artifact.modes[mode]
+    return {*of_mode.layouts, *of_mode.lent}
 
 
 def _name(artifact: Artifact) -> str:
@@ -153,7 +153,7 @@ def _name(artifact: Artifact) -> str:
 
 
 def _why_unmeasured(artifact: Artifact, shape: Shape, mode: str) -> str:
-    found, named = artifact.modes[mode], shape.named(shape.layout)
-    measured = "; ".join(layout_text(shape.op, one) for one in [*found.layouts, *found.lent])
+    of_mode, named = artifact.modes[mode], shape.named(shape.layout)
+    measured = "; ".join(layout_text(shape.op, one) for one in [*of_mode.layouts, *of_mode.lent])
     asked = ",".join(map(size_text, named, named.values()))
     return f"{asked} was never measured for {shape.op} on {artifact.target}; only {measured}"

@@ -148,15 +148,15 @@ class Dataset:
         The low bound of modelled times has the discount (`discount_of`). Zeros where the pair was
         not measured.
         """
-        found = self.measurement(shape, config)
-        if found is None:
+        measurement = self.measurement(shape, config)
+        if measurement is None:
             return Speedup(0.0, 0.0, 0.0)
         us, bsp_us = self.times_us[shape][self.concrete(shape, config)], self.bsp_us(shape)
-        if self.bench != "model" and found.speedup is not None:
+        if self.bench != "model" and measurement.speedup is not None:
             trial = self.outcomes[shape][self.concrete(shape, config)]
             return Speedup(bsp_us / us, *over_bsp(trial, us, bsp_us).interval)
-        bsp = self.measurement(shape, self.bsp(shape)) or found
-        (bsp_low, bsp_high), (low, high) = bsp.interval_us, found.interval_us
+        bsp = self.measurement(shape, self.bsp(shape)) or measurement
+        (bsp_low, bsp_high), (low, high) = bsp.interval_us, measurement.interval_us
         return Speedup(bsp_us / us, bsp_low / high / discount_of(self.bench), bsp_high / low)
 
     def allowed(self, shape: Shape, config: Config) -> bool:
@@ -306,8 +306,8 @@ def load(
     by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
     for config, trial in rows:
         by_shape[trial.shape].append((config, trial))
-    outcomes = {shape: counted(found) for shape, found in by_shape.items()}
-    measured = {shape: _has_bsp(found) for shape, found in sorted(outcomes.items())}
+    outcomes = {shape: counted(of_shape) for shape, of_shape in by_shape.items()}
+    measured = {shape: _has_bsp(of_shape) for shape, of_shape in sorted(outcomes.items())}
     if not any(measured.values()):
         on = "" if bench == "node" else f" --on {bench} --target {target}"
         raise ValueError(

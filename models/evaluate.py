@@ -130,18 +130,18 @@ def _grouped(shapes: Iterable[Shape], key: Callable[[Shape], Key]) -> dict[Key, 
 def _inner(shapes: Sequence[Shape]) -> list[Shape]:
     """The shapes that have a smaller and a larger one of their family."""
     sizes = {layer: [*map(_size, family)] for layer, family in _grouped(shapes, _layer).items()}
-    ends = {layer: (min(found), max(found)) for layer, found in sizes.items()}
+    ends = {layer: (min(of_layer), max(of_layer)) for layer, of_layer in sizes.items()}
     return [shape for shape in shapes if _size(shape) not in ends[shape.layer]]
 
 
 def _folds(
     shapes: Sequence[Shape], key: Callable[[Shape], object], among: Sequence[Shape] | None = None
 ) -> list[Fold]:
-    found = [
+    folds = [
         ([shape for shape in among or shapes if shape not in set(group)], group)
         for group in _grouped(shapes, key).values()
     ]
-    return [(learned, judged) for learned, judged in found if learned]
+    return [(learned, judged) for learned, judged in folds if learned]
 
 
 def evaluate(
@@ -190,7 +190,9 @@ def _regret(
 ) -> tuple[float, float] | None:
     """Geometric mean and worst of these choices at these shapes; None where none has a time."""
     lost = [
-        found for shape in shapes if (found := dataset.log_regret(shape, picks[shape])) is not None
+        log_regret
+        for shape in shapes
+        if (log_regret := dataset.log_regret(shape, picks[shape])) is not None
     ]
     return (
         (_rounded(math.exp(sum(lost) / len(lost))), _rounded(math.exp(max(lost)))) if lost else None
@@ -290,10 +292,10 @@ def _bootstrap(groups: Sequence[Sequence[tuple[float, float, float]]]) -> np.nda
 
 
 def _middle(values: np.ndarray) -> Interval:
-    found = values[np.isfinite(values)]
-    if not len(found):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return 0.0, 0.0
-    low, high = (_rounded(float(np.quantile(found, share))) for share in (0.025, 0.975))
+    low, high = (_rounded(float(np.quantile(finite, share))) for share in (0.025, 0.975))
     return low, high
 
 

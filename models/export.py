@@ -62,11 +62,11 @@ def provenance(
                 f"{part.op} on {part.target} ({part.bench}) and {first.op} on {first.target} "
                 f"({first.bench}) are two artifacts"
             )
-        for variant, found in part.kernels.items():
-            if kernels.setdefault(variant, found) != found:
+        for variant, revision in part.kernels.items():
+            if kernels.setdefault(variant, revision) != revision:
                 raise ValueError(
                     f"the modes {', '.join(datasets)} were measured with different revisions of "
-                    f"{variant} ({kernels[variant]}, {found}); "
+                    f"{variant} ({kernels[variant]}, {revision}); "
                     f"run `tftune search {part.op} --mode both` again"
                 )
     joined = sha256(" ".join(part.rows_digest for part in parts).encode()).hexdigest()[:16]
@@ -96,8 +96,8 @@ def document(modes: Mapping[str, Mode], origin: Provenance) -> dict[str, Any]:
         "space": operation(origin.op).space.digest(),
         "modes": {name: pack_mode(mode) for name, mode in modes.items()},
     }
-    found: dict[str, Any] = json.loads(json.dumps(content))
-    return found | {"sha256": digest(found)}
+    plain: dict[str, Any] = json.loads(json.dumps(content))
+    return plain | {"sha256": digest(plain)}
 
 
 def pack_mode(mode: Mode) -> dict[str, Any]:
@@ -121,8 +121,8 @@ def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -
     were measured with stays."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     verified = {"at": now, "build": dict(build), "leaves": leaves}
-    found: dict[str, Any] = {**content, "verified": verified}
-    return found | {"sha256": digest(found)}
+    updated: dict[str, Any] = {**content, "verified": verified}
+    return updated | {"sha256": digest(updated)}
 
 
 def write(content: Mapping[str, Any], path: Path) -> Path:

@@ -93,8 +93,8 @@ class _Asked(dict[str, float]):
 def values(shape: Shape, config: Config, chip: Chip, facts: Any = None) -> dict[str, float]:
     """Every feature by name: those of the config that answers for a shape, and of the facts. Raises
     ValueError where the facts cannot be this shape's."""
-    found = _Asked(shape, config, chip, facts)
-    return {name: float(found[name]) for name in asked(shape.op, told=facts is not None)}
+    features = _Asked(shape, config, chip, facts)
+    return {name: float(features[name]) for name in asked(shape.op, told=facts is not None)}
 
 
 Declared = Mapping[str, tuple[str, Callable[..., float]]]

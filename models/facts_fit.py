@@ -187,7 +187,7 @@ def _chooser(
     """A tree that names columns of `times` [cases, answers]: of GROWTHS the one whose answers take
     least time for shapes that it did not see; the first column everywhere where none saves GAIN
     so."""
-    columns = np.array([[found[name] for name in names] for found in features])
+    columns = np.array([[row[name] for name in names] for row in features])
     lost = {each: each.held_out_us(columns, times, cases) for each in GROWTHS}
     growth = min(GROWTHS, key=lost.__getitem__)
     first = times[:, 0].sum()
@@ -228,7 +228,7 @@ def judged(cases: Sequence[Case]) -> dict[str, dict[str, float]]:
     """
     sides = _parts([each.shape for each in cases], 2)
     halves = [{e.shape for e, own in zip(cases, sides, strict=True) if own == n} for n in (0, 1)]
-    found: dict[str, dict[str, float]] = {}
+    totals_of: dict[str, dict[str, float]] = {}
     for name in _distributions(cases):
         folds = [
             (
@@ -239,8 +239,8 @@ def judged(cases: Sequence[Case]) -> dict[str, dict[str, float]]:
         ]
         pairs = [(fitted(seen), held) for seen, held in folds if seen and held]
         if pairs and all(len(model.lengths) >= FEWEST for model, _ in pairs):
-            found[name] = asdict(totals(pairs))
-    return found
+            totals_of[name] = asdict(totals(pairs))
+    return totals_of
 
 
 def totals(pairs: Sequence[tuple[FactsModel, Sequence[Case]]]) -> Totals:

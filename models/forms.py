@@ -50,8 +50,8 @@ class Form:
 def local_knobs(op: str) -> Mapping[str, tuple[int, ...]]:
     """The knobs that each rank of an operation may set for itself, each with the doublings that are
     tried; empty where it has none."""
-    found: Mapping[str, tuple[int, ...]] = getattr(operation(op).module("space"), "LOCAL_KNOBS", {})
-    return found
+    knobs: Mapping[str, tuple[int, ...]] = getattr(operation(op).module("space"), "LOCAL_KNOBS", {})
+    return knobs
 
 
 def forms_of(op: str) -> tuple[Form, ...]:
@@ -73,9 +73,9 @@ def _applied(form: Form, shape: Shape, config: Config, chip: Chip | None) -> Con
     whole = dict(space.complete(config).knobs)
     values = {choice.name: choice.values for choice in space.choices(config.variant)}
     for knobs in _near(form, whole, values):
-        found = Config(config.variant, **knobs)
-        if space.why_invalid(shape, found, chip) is None:
-            return found
+        candidate = Config(config.variant, **knobs)
+        if space.why_invalid(shape, candidate, chip) is None:
+            return candidate
     return config
 
 

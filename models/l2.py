@@ -77,8 +77,8 @@ def hit_rate(
         programs = [program(number) for number in numbers]
         readers = _readers(die, program, numbers[: die.units], count) if shared else {}
         drifts = [drift * (1 + shared * _spread(die, reads, readers)) for reads in programs]
-        found = _play(die, programs, drifts, persistent)
-        hits, reads = hits + found[0], reads + found[1]
+        stretch = _play(die, programs, drifts, persistent)
+        hits, reads = hits + stretch[0], reads + stretch[1]
     return hits / reads if reads else 0.0
 
 

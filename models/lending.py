@@ -25,7 +25,7 @@ def lent(
     parts: Mapping[Layout, Dataset], models: Mapping[Layout, LayoutModel]
 ) -> dict[Layout, Lent]:
     """The layouts without a tree of their own that some layout with one answers for."""
-    found = {}
+    by_layout = {}
     for layout, part in parts.items():
         if layout in models and models[layout].spans:
             continue
@@ -36,8 +36,8 @@ def lent(
         ]
         agreed = [one for other in donors if (one := _agreement(part, parts[other])) is not None]
         if agreed:
-            found[layout] = min(agreed, key=lambda one: one.error)
-    return found
+            by_layout[layout] = min(agreed, key=lambda one: one.error)
+    return by_layout
 
 
 def _same_code(op: str, one: Layout, other: Layout) -> bool:

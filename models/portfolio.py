@@ -52,7 +52,9 @@ def portfolio(dataset: Dataset, candidates: Iterable[Config], size: int) -> tupl
 def _least(dataset: Dataset, shape: Shape, chosen: Sequence[Config]) -> float:
     """Log regret of the best of these forms of BSP at a shape; of its own best form where none of
     them was measured there."""
-    lost = [found for form in chosen if (found := dataset.log_regret(shape, form)) is not None]
+    lost = [
+        log_regret for form in chosen if (log_regret := dataset.log_regret(shape, form)) is not None
+    ]
     return min(lost) if lost else dataset.log_regret(shape, dataset.bsp(shape)) or 0.0
 
 
@@ -68,13 +70,14 @@ def forms(dataset: Dataset, most: int) -> list[Config]:
     """The best BSP form of each shape; where they are more than so many, as in an operation whose
     BSP has knobs, those that keep the time lost to each shape's best form small. A form never
     measured at a shape is taken to lose UNTRIED there."""
-    found = sorted({dataset.bsp(shape) for shape in dataset.shapes})
+    candidates = sorted({dataset.bsp(shape) for shape in dataset.shapes})
     best = {shape: dataset.bsp_us(shape) for shape in dataset.shapes}
     times = [
-        [dataset.times_us[s].get(form, UNTRIED * us) for form in found] for s, us in best.items()
+        [dataset.times_us[s].get(form, UNTRIED * us) for form in candidates]
+        for s, us in best.items()
     ]
     lost = np.log(np.array(times) / np.array([list(best.values())]).T)
-    return sorted(found[number] for number in greedy(lost, lost.max(axis=1), most))
+    return sorted(candidates[number] for number in greedy(lost, lost.max(axis=1), most))
 
 
 def greedy(lost: np.ndarray, had: np.ndarray, most: int, least: float | None = None) -> list[int]:

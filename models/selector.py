@@ -102,8 +102,8 @@ class Selector:
             raise no_shape(shape)
         if facts is not None:
             check_facts(shape, facts)
-            found = self.without_facts(shape, mode)
-            return self._in_forms.told(self.artifact(shape, mode), shape, mode, found, facts)
+            selection = self.without_facts(shape, mode)
+            return self._in_forms.told(self.artifact(shape, mode), shape, mode, selection, facts)
         try:
             return self._answers[mode].get(key) or self._first(shape, mode)
         except TypeError:  # a mode that cannot be hashed
@@ -113,8 +113,8 @@ class Selector:
     def choices(self, shape: Shape, mode: str = "graph") -> tuple[Config, ...]:
         """Every config that `select` may name for the shape, whatever the facts: one to four, each
         worth a captured graph of its own. Raises as `select` does."""
-        found = self.without_facts(shape, mode)
-        return choices(self.artifact(shape, mode), shape, mode, found)
+        selection = self.without_facts(shape, mode)
+        return choices(self.artifact(shape, mode), shape, mode, selection)
 
     def without_facts(self, shape: Shape, mode: str = "graph") -> Selection:
         """What the shape alone says, before trees over facts; the same for every rank. Raises as
@@ -123,34 +123,36 @@ class Selector:
             raise no_shape(shape)
         check_word("mode", mode, MODES)
         key = mode, shape.op, shape.key
-        found = self._confirmed.get((mode, shape.key)) or self._by_shape.get(key)
-        if found is None:
+        selection = self._confirmed.get((mode, shape.key)) or self._by_shape.get(key)
+        if selection is None:
             if len(self._by_shape) >= MEMO:
                 self._by_shape.clear()
-            found = self._bracket.select(shape, mode) or self._by_artifact(shape, mode)
-            self._by_shape[key] = found
-        return found
+            selection = self._bracket.select(shape, mode) or self._by_artifact(shape, mode)
+            self._by_shape[key] = selection
+        return selection
 
     def _first(self, shape: Shape, mode: str) -> Selection:
-        found = self.without_facts(shape, mode)
+        selection = self.without_facts(shape, mode)
         if (mode, shape.key) not in self._confirmed:
-            found = self._in_forms.told(self.artifact(shape, mode), shape, mode, found, None)
+            selection = self._in_forms.told(
+                self.artifact(shape, mode), shape, mode, selection, None
+            )
         answers = self._answers[mode]
         if len(answers) >= MEMO:
             answers.clear()
-        answers[shape.key] = found
-        return found
+        answers[shape.key] = selection
+        return selection
 
     def _by_artifact(self, shape: Shape, mode: str) -> Selection:
         answerer, artifact = self.answerer(shape, mode), self.artifact(shape, mode)
         target = artifact.target if artifact else None
         if isinstance(answerer, str):
             return Selection(fallback(shape, target), "fallback", answerer)
-        found = answerer.answer(shape, lambda asked: fallback(asked, target))
-        if self.logs and found.source == "fallback":
+        selection = answerer.answer(shape, lambda asked: fallback(asked, target))
+        if self.logs and selection.source == "fallback":
             cause = f"{shape.op} in mode {mode}: {layout_text(shape.op, shape.layout)}"
-            log_once(cause, f"{shape.op} runs BSP for {shape}, mode {mode}: {found.reason}")
-        return found
+            log_once(cause, f"{shape.op} runs BSP for {shape}, mode {mode}: {selection.reason}")
+        return selection
 
     def answerer(self, shape: Shape, mode: str) -> Answerer | str:
         """What answers for shapes of this layout, or the sentence for which nothing does. Raises
@@ -168,12 +170,12 @@ class Selector:
 
     def _answering(self, shape: Shape, mode: str) -> tuple[Answerer | str, Artifact | None]:
         key = (shape.op, mode, shape.layout)
-        found = self._answerers.get(key)
-        if found is None:
-            found = self._answerers[key] = self._made(shape, mode)
-            for sentence in self._causes(*found) if self.logs else ():
+        answering = self._answerers.get(key)
+        if answering is None:
+            answering = self._answerers[key] = self._made(shape, mode)
+            for sentence in self._causes(*answering) if self.logs else ():
                 log_once(f"{shape.op} runs BSP: {sentence}; see `tftune doctor`")
-        return found
+        return answering
 
     def _causes(self, found: Answerer | str, artifact: Artifact | None) -> Iterator[str]:
         """Why shapes of a layout fall back, all of them or those that a stale config would answer;
@@ -195,7 +197,7 @@ class Selector:
     def _answerer_of(
         self, artifact: Artifact, shape: Shape, mode: str, proposed: bool = False
     ) -> Answerer:
-        found, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
+        of_mode, lent = artifact.modes[mode], artifact.modes[mode].lent.get(shape.layout)
         why_stale = partial(self.chain.why_stale, artifact, proposed=proposed)
         terms = Terms(artifact.target.chip, why_stale, discount_of(artifact.bench))
 
@@ -203,10 +205,10 @@ class Selector:
             find = compiled(shape.op, model.root) if model.root is not None else lambda shape: 0
             return Answerer(model, terms, find, *more)
 
-        own = found.layouts.get(shape.layout)
+        own = of_mode.layouts.get(shape.layout)
         if lent is None:
-            return of(found.layouts[shape.layout])
-        model = found.layouts[lent.of]
+            return of(of_mode.layouts[shape.layout])
+        model = of_mode.layouts[lent.of]
         said = f"{model.title}, which agrees within {lent.error:.1%} ({lent.pairs} pairs)"
         return of(model, said, lent.error / 1.96, None if own is None else of(own))
 
@@ -257,8 +259,8 @@ class Selector:
         `without`: confirmed answers, by mode and key of the shape, that something else says."""
         digests = [(artifact.op, artifact.digest) for artifact in self.chain.artifacts]
         confirmed = sorted(
-            (*key, str(found.config))
-            for key, found in self._confirmed.items()
+            (*key, str(selection.config))
+            for key, selection in self._confirmed.items()
             if key not in without
         )
         return digests, confirmed, self.allow_modelled, self.bsp_only, sorted(self.disabled())

@@ -58,9 +58,9 @@ class Surroundings:
         for log, variant in ranked(around, self._gains.logs):
             listed = ((place, self._fastest[place].get(variant)) for place in around.numbers)
             those = ((place, number) for place, number in listed if number is not None)
-            found = nearest((us, one) for one in those if (us := us_of(one[1])) is not None)
-            if found is not None:
-                place, number = found
+            chosen = nearest((us, one) for one in those if (us := us_of(one[1])) is not None)
+            if chosen is not None:
+                place, number = chosen
                 beside = list(dict.fromkeys((place, *around.numbers[:3])))
                 near = tuple(self._model.known[other].sizes for other in beside[:3])
                 us = math.exp(bsp_log - log)

@@ -52,8 +52,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an eager layer runs the winner of graphs",
         "tftune/operator.py",
-        "found = tftune.select_kernel(shape, mode)",
-        'found = tftune.select_kernel(shape, "graph")',
+        "selection = tftune.select_kernel(shape, mode)",
+        'selection = tftune.select_kernel(shape, "graph")',
         "tests/test_ops.py::test_a_layer_runs_what_is_selected_for_its_mode",
     ),
     Mutant(

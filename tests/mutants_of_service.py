@@ -13,7 +13,7 @@ SERVICE_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a token opens what its scopes do not",
         "tftune/serve/service.py",
-        "if not found.may(scope):",
+        "if not caller.may(scope):",
         "if False:",
         f"{ACCESS}::test_every_route_needs_its_scope[sqlite]",
     ),

@@ -196,8 +196,8 @@ TUNER_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a fused config wins a contest without being sure",
         "tuner/warm_up/contest.py",
-        "is_surely_faster(found.speedup_interval or (0.0, 0.0))",
-        "(found.speedup_interval or (0.0, 0.0))[0] > 0",
+        "is_surely_faster(outcome.speedup_interval or (0.0, 0.0))",
+        "(outcome.speedup_interval or (0.0, 0.0))[0] > 0",
         "tests/test_contest.py::test_the_fastest_wins_and_bsp_wins_ties",
     ),
 )

@@ -47,8 +47,8 @@ def examine(
     >>> found["environment"], [name for name in ("python", "build", "problems") if name in found]
     ({'NCCL_NVLS_ENABLE': '0'}, ['python', 'build', 'problems'])
     """
-    found = _examined(artifacts, environment or {})
-    return found | {"problems": list(_problems(found))}
+    examination = _examined(artifacts, environment or {})
+    return examination | {"problems": list(_problems(examination))}
 
 
 def is_broken(found: Mapping[str, Any]) -> bool:

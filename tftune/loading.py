@@ -55,9 +55,9 @@ def selector_of(
     else:
         artifacts = [*_own(path, target), *_named_by_variable(target)]
         artifacts += _shipped(_behind(machine, target, ranks, bool(artifacts)))
-    found = _each_once(artifacts)
+    distinct = _each_once(artifacts)
     return Selector(
-        *found, allow_modelled=allow_modelled, machine=machine, logs=True, bsp_only=why_off()
+        *distinct, allow_modelled=allow_modelled, machine=machine, logs=True, bsp_only=why_off()
     )
 
 
@@ -69,8 +69,8 @@ def files(path: Paths) -> list[Path]:
         return [file for one in path for file in files(one)]
     if not (place := Path(path)).is_dir():
         return [place]
-    if found := [file for file in sorted(place.glob("*.json")) if _may_be_artifact(file)]:
-        return found
+    if candidates := [file for file in sorted(place.glob("*.json")) if _may_be_artifact(file)]:
+        return candidates
     raise ValueError(f"no artifact lies in the folder {place}; `tftune tune` writes one")
 
 
@@ -105,8 +105,8 @@ def _wanted(machine: Machine | None, target: str | None, ranks: int | None) -> T
 
     if target is not None:
         return Target.parse(target)
-    found = detect()  # raises where there are none, or several kinds
-    return Target.of(found.chip, ranks) if ranks else found
+    detected = detect()  # raises where there are none, or several kinds
+    return Target.of(detected.chip, ranks) if ranks else detected
 
 
 def _behind(
@@ -132,14 +132,14 @@ def _own(path: Paths | None, target: str | None) -> list[Artifact]:
     if not isinstance(path, str | os.PathLike):
         check_kind("path", path, Iterable, "a file, a folder, or several")
         return [artifact for one in path for artifact in _own(one, target)]
-    found = [read_artifact(file) for file in files(path)]
+    artifacts = [read_artifact(file) for file in files(path)]
     if Path(path).is_dir() and target is not None:
-        if kept := [artifact for artifact in found if artifact.target.name == target]:
+        if kept := [artifact for artifact in artifacts if artifact.target.name == target]:
             return kept
-        known = ", ".join(sorted({artifact.target.name for artifact in found}))
+        known = ", ".join(sorted({artifact.target.name for artifact in artifacts}))
         raise ValueError(f"no artifact of the folder {path} is for {target}; they are for {known}")
-    _check_targets(found, target)
-    return found
+    _check_targets(artifacts, target)
+    return artifacts
 
 
 def _check_targets(artifacts: Iterable[Artifact], target: str | None) -> None:
@@ -155,10 +155,12 @@ def _named_by_variable(target: str | None) -> list[Artifact]:
     if given == HIDE:
         return []
     try:
-        found = [read_artifact(file) for file in files([one for one in given.split(":") if one])]
+        artifacts = [
+            read_artifact(file) for file in files([one for one in given.split(":") if one])
+        ]
     except ValueError as error:
         raise ValueError(f"{VARIABLE}={given}: {error}") from error
-    return [artifact for artifact in found if target in (None, artifact.target.name)]
+    return [artifact for artifact in artifacts if target in (None, artifact.target.name)]
 
 
 def _shipped(target: Target | None) -> list[Artifact]:

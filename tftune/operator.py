@@ -127,9 +127,9 @@ class Operator:
     """Looks at operands and shape before the first plan of a shape is made."""
 
     def __post_init__(self) -> None:
-        found = operation(self.name)
-        self.kind: type[Shape] = found.shape
-        self.host: Any = found.module("host")
+        op = operation(self.name)
+        self.kind: type[Shape] = op.shape
+        self.host: Any = op.module("host")
         self._in_heap = "operands" in self.kind.WORDS
 
     def declared(self, eager: Callable[P, R]) -> Callable[P, R]:
@@ -241,11 +241,11 @@ class Operator:
 def _served(shape: Shape, mode: str) -> tuple[Shape, Config]:
     """The shape and config to run. Where nothing was measured with operands on the heap, the answer
     for local ones: every kernel for those takes an operand from wherever it lies."""
-    found = tftune.select_kernel(shape, mode)
-    if shape.on_heap and found.source == "fallback":
+    selection = tftune.select_kernel(shape, mode)
+    if shape.on_heap and selection.source == "fallback":
         local = type(shape).from_dict(shape.to_dict() | {"operands": LOCAL})
         return local, tftune.select_kernel(local, mode).config
-    return shape, found.config
+    return shape, selection.config
 
 
 def _fitting(host: Any, shape: Shape, config: Config, workspace: Workspace) -> Config:

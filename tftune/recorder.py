@@ -73,10 +73,10 @@ class Recorder:
         """Code that launches by itself was told what to run. Values that are no shape or mode are
         for the selector to refuse."""
         key = getattr(shape, "key", None)
-        found = self._cells[mode].get(key)
-        if found is None:
-            found = self._cells[mode][key] = [shape, 0]
-        found[1] += 1
+        cell = self._cells[mode].get(key)
+        if cell is None:
+            cell = self._cells[mode][key] = [shape, 0]
+        cell[1] += 1
 
     def report(self, shape: Shape, mode: str, runs: int) -> None:
         """So many runs that no call shows: for an engine that counts the replays of its graphs
@@ -96,8 +96,8 @@ class Recorder:
         kinds = {"replays": replays, "selections": self._selections()}
         others = [
             Count(shape, mode, **{kind: count})
-            for kind, found in kinds.items()
-            for (shape, mode), count in found.items()
+            for kind, count_of in kinds.items()
+            for (shape, mode), count in count_of.items()
         ]
         return merged([*called, *others])
 

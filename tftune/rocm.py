@@ -35,8 +35,8 @@ def problems(root: Path = Path("/"), hip: str | None = "ask torch") -> Iterator[
 
 
 def _free_bytes(folder: Path) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    stats = os.statvfs(folder)
+    return stats.f_bavail * stats.f_frsize
 
 
 def _hip() -> str | None:

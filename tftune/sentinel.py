@@ -113,15 +113,15 @@ def watch(
 ) -> int:
     """Check, and check again: one begins every `interval_s`, or at once where the one before took
     longer; `count` checks, or for ever where it is 0. Returns how many findings were opened."""
-    done = found = 0
+    done = finding_count = 0
     while True:
         began = clock()
         measure_once()
         leaves, opened = look_once()
         told(leaves, opened)
-        done, found = done + 1, found + len(opened)
+        done, finding_count = done + 1, finding_count + len(opened)
         if done == count:
-            return found
+            return finding_count
         sleep(max(0.0, began + interval_s - clock()))
 
 
@@ -139,10 +139,10 @@ def _past(every: Iterable[Finding]) -> tuple[dict[Series, str], set[Series]]:
 def _by_series(trials: Iterable[Trial]) -> dict[Series, list[Trial]]:
     """In the order of measuring, so that rows of another node that were imported later stand where
     they belong."""
-    found: dict[Series, list[Trial]] = {}
+    trials_of: dict[Series, list[Trial]] = {}
     for trial in sorted(trials, key=lambda trial: trial.created):
-        found.setdefault(Series.of(trial), []).append(trial)
-    return found
+        trials_of.setdefault(Series.of(trial), []).append(trial)
+    return trials_of
 
 
 def _median_us(trial: Trial) -> float | None:

@@ -63,20 +63,20 @@ class Check:
 
     def row(self) -> list[str]:
         """The cells of a table."""
-        sample, found = self.sample, self.outcome
-        ratio = paired_speedup(found) if isinstance(found, Measurement) else None
+        sample, outcome = self.sample, self.outcome
+        ratio = paired_speedup(outcome) if isinstance(outcome, Measurement) else None
         which = [str(sample.shape), sample.mode, sample.config.variant]
         return [*which, f"{sample.speedup_low:.2f}x", ratio_text(ratio), self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        found = self.outcome
+        outcome = self.outcome
         return {
             "shape": str(self.sample.shape),
             "mode": self.sample.mode,
             "config": self.sample.config.to_dict(),
             "holds": self.holds,
             "promised": self.sample.speedup_low,
-            "speedup": found.speedup if isinstance(found, Measurement) else None,
+            "speedup": outcome.speedup if isinstance(outcome, Measurement) else None,
             "verdict": self.verdict,
         }
 
@@ -103,8 +103,8 @@ def samples(artifact: Artifact, count: int) -> list[Sample]:
 
     Raises ValueError where none is left: then there is nothing that measuring a few could show.
     """
-    found = [list(_samples(model, artifact.target.chip)) for model in artifact.models()]
-    spread = [part[:: max(1, len(part) * len(found) // count)] for part in found]
+    parts = [list(_samples(model, artifact.target.chip)) for model in artifact.models()]
+    spread = [part[:: max(1, len(part) * len(parts) // count)] for part in parts]
     turns = [sample for turn in zip_longest(*spread) for sample in turn if sample is not None]
     if not turns:
         raise ValueError(

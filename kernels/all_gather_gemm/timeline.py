@@ -101,13 +101,13 @@ def _bsp_chunked(costs: Any, shape: AllGatherGemm, knobs: dict[str, Any], mode: 
         if shape.shard == "m"
         else [Stage(costs.memory_us(2 * shape.shard_bytes), tax=MEMORY)]
     )
-    found = [costs.triton_launch(mode), *own]
+    stages = [costs.triton_launch(mode), *own]
     launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
     for number, piece in enumerate(pieces):
         arrived = Gate(0, (number + 1) * peers, costs.links.flag_us)
-        found.append(Stage(launches, after=arrived, tax=LAUNCH))
-        found.append(Stage(_rows_us(costs, shape, piece * others)))
-    return Call((copies, [*found, Stage(costs.links.skew_us, tax=WAIT)]), shape.world)
+        stages.append(Stage(launches, after=arrived, tax=LAUNCH))
+        stages.append(Stage(_rows_us(costs, shape, piece * others)))
+    return Call((copies, [*stages, Stage(costs.links.skew_us, tax=WAIT)]), shape.world)
 
 
 def _rows_us(costs: Any, shape: AllGatherGemm, rows: int) -> float:
@@ -236,7 +236,7 @@ class _Computing:
             else ceil((len(chunks) - own) / ahead)
         )
         rest_us = (len(chunks) - own) * steps_us + starts * self._start_us(waits=True) + end_us
-        found = [Stage(own_us), *self._first_wave(chunks[own:], steps_us, starts, end_us)]
+        unloaded = [Stage(own_us), *self._first_wave(chunks[own:], steps_us, starts, end_us)]
         waves, peers = self._waves(), self.shape.world - 1
         blocks = min(ceil(waves - 1), FINE)
         for number in range(blocks):
@@ -246,8 +246,8 @@ class _Computing:
             if needed and self.shape.shard == "k":
                 needed = needed[0], peers - 1
             rest = Stage(rest_us * each, after=self._gate(needed, columns - 1))
-            found += [Stage(own_us * each), rest]
-        return self._loaded(found)
+            unloaded += [Stage(own_us * each), rest]
+        return self._loaded(unloaded)
 
     def _waves(self) -> float:
         waves = self.tiles_m * self.tiles_n * self.tile.split_k / self.units
@@ -261,15 +261,15 @@ class _Computing:
         columns, needed = self.exchange.chunks.columns, self._needed(0)
         each = max(1, ceil(len(chunks) / FINE))
         blocks, start_us = ceil(len(chunks) / each), self._start_us(waits=True)
-        found = []
+        stages = []
         for first in range(0, len(chunks), each):
             some = chunks[first : first + each]
             peer, column = divmod(some[0], columns)
             if needed and self.shape.shard == "k":
                 needed = needed[0], peer - 1
             gate = self._gate(needed, column, start_us * max(1 - starts / blocks, 0.0))
-            found.append(Stage(len(some) * steps_us + starts / blocks * start_us, after=gate))
-        return [*found, Stage(end_us)]
+            stages.append(Stage(len(some) * steps_us + starts / blocks * start_us, after=gate))
+        return [*stages, Stage(end_us)]
 
     def _gate(
         self, needed: tuple[int, int] | None, column: int, later_us: float = 0.0

@@ -310,8 +310,8 @@ def of_variant(shape: AllReduce, chip: Chip | None, variant: str) -> Iterator[Co
     programs = max(8, min(128, power_of_two_to(units)))
     wanted = max(1, programs // shape.m)
     nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
-    found = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
-    possible = (config for config in found if SPACE.why_invalid(shape, config, chip) is None)
+    configs = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
+    possible = (config for config in configs if SPACE.why_invalid(shape, config, chip) is None)
     return islice(possible, 1)
 
 

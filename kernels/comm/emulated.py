@@ -181,13 +181,13 @@ def _load(module: str, file: str | None, qualname: str) -> Callable[..., Any]:
         spec = importlib.util.spec_from_file_location("tftune_emulated_job", str(file))
         if spec is None or spec.loader is None:
             raise ValueError(f"the ranks cannot import {qualname} from {module} ({file})")
-        found = sys.modules["tftune_emulated_job"] = importlib.util.module_from_spec(
+        loaded = sys.modules["tftune_emulated_job"] = importlib.util.module_from_spec(
             spec
         )  # dataclasses look there
-        spec.loader.exec_module(found)
+        spec.loader.exec_module(loaded)
     else:
-        found = importlib.import_module(module)
-    target: Any = found
+        loaded = importlib.import_module(module)
+    target: Any = loaded
     for part in qualname.split("."):
         target = getattr(target, part)
     return target

@@ -107,11 +107,11 @@ class Workspace:
     def of(handle: str) -> Workspace:
         """The workspace of that handle, which does not keep it alive; raises ValueError where it is
         gone."""
-        if (found := _LIVING.get(handle)) is None:
+        if (workspace := _LIVING.get(handle)) is None:
             raise ValueError(
                 f"{handle} is gone: keep the workspace as long as what was compiled with it"
             )
-        return found
+        return workspace
 
     @staticmethod
     def living() -> list[Workspace]:

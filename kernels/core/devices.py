@@ -36,17 +36,17 @@ class Seen:
     @classmethod
     def of(cls, torch: Any, index: int) -> Seen:
         """GPU `index`, as torch tells it."""
-        found = torch.cuda.get_device_properties(index)
+        props = torch.cuda.get_device_properties(index)
         hip = torch.version.hip is not None
-        arch = found.gcnArchName.partition(":")[0] if hip else f"sm_{found.major}{found.minor}"
+        arch = props.gcnArchName.partition(":")[0] if hip else f"sm_{props.major}{props.minor}"
         return cls(
             torch.cuda.get_device_name(index),
             arch,
-            found.multi_processor_count,
-            getattr(found, "warp_size", capabilities(arch).wave_size),
-            _shared_bytes(found, arch),
-            _cache_bytes(found, hip),
-            round(getattr(found, "total_memory", 0) / 2**30),
+            props.multi_processor_count,
+            getattr(props, "warp_size", capabilities(arch).wave_size),
+            _shared_bytes(props, arch),
+            _cache_bytes(props, hip),
+            round(getattr(props, "total_memory", 0) / 2**30),
         )
 
     def __str__(self) -> str:

@@ -87,28 +87,28 @@ def names(world: int) -> list[str]:
 
 def all_reduce(group: Any) -> Callable[[torch.Tensor, torch.Tensor], None]:
     """The all-reduce of a group. Raises ValueError where none was offered."""
-    found = _OFFERS.get(_name(group))
-    if found is None:
+    offered = _OFFERS.get(_name(group))
+    if offered is None:
         raise ValueError(
             f"form={FORM} needs the all-reduce of a serving engine, and none was offered for this "
             "group; take form=library"
         )
-    return (found.timed or found.serving).all_reduce
+    return (offered.timed or offered.serving).all_reduce
 
 
 @contextmanager
 def timing(group: Any) -> Iterator[None]:
     """Calls that are prepared meanwhile are of a communicator of their own, closed at the end: what
     a timed graph registered with it, the engine never sees. Entering is collective."""
-    found = _OFFERS.get(_name(group))
-    if found is None:
+    offered = _OFFERS.get(_name(group))
+    if offered is None:
         yield
         return
-    found.timed = found.make()
+    offered.timed = offered.make()
     try:
         yield
     finally:
-        closed, found.timed = found.timed, None
+        closed, offered.timed = offered.timed, None
         closed.close()
 
 

@@ -224,8 +224,8 @@ def default(space: Space, shape: Any, chip: Chip | None, variant: str, **own: An
     """One sound config of a variant, by descriptors where the chip has them. `own`: knobs that
     other variants have not."""
     known = {choice.name for choice in space.choices(variant)}
-    found = default_knobs(shape, chip, variant) | own
-    knobs = {name: value for name, value in found.items() if name in known}
+    all_knobs = default_knobs(shape, chip, variant) | own
+    knobs = {name: value for name, value in all_knobs.items() if name in known}
     config = Config(variant, **knobs)
     if chip is None:
         return config

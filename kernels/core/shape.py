@@ -39,19 +39,19 @@ def near(word: Any, known: Collection[str], least: float = 0.6) -> str:
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(word, known, 1, least) if isinstance(word, str) else []
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = get_close_matches(word, known, 1, least) if isinstance(word, str) else []
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def _integer(name: str, value: Any, least: int) -> int:
     """The value of a size, of NumPy's or torch's integers too; raises ValueError for anything else,
     and for one that is too small."""
-    found = None
+    integer = None
     with suppress(TypeError):
-        found = None if isinstance(value, bool) else index(value)
-    if found is None or found < least:
+        integer = None if isinstance(value, bool) else index(value)
+    if integer is None or integer < least:
         raise ValueError(f"{name}={value!r} must be an integer of at least {least}")
-    return found
+    return integer
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -280,11 +280,11 @@ class Space:
         listed = self.fallbacks(shape, chip)[:1]
         if set(variants) - {"bsp"}:
             listed += self.defaults(shape, chip)
-        found: dict[str, Config] = {}
+        by_variant: dict[str, Config] = {}
         for config in listed:
             if config.variant in variants:
-                found.setdefault(config.variant, self.complete(config))
-        return found
+                by_variant.setdefault(config.variant, self.complete(config))
+        return by_variant
 
     def is_recipe(self, config: Config) -> bool:
         """Whether it stands for what its variant does by default, which follows the shape: it names

@@ -145,8 +145,8 @@ def likely_forms(shape: FlashDecode, chip: Chip) -> tuple[Config, ...]:
     forms = [config for config in defaults(shape, chip) if config.variant == "bsp"]
     if not forms or forms[0]["num_stages"] == 2:
         return tuple(forms)
-    found = _in_flight(shape, forms[0], chip)
-    sound = [form for form in found if SPACE.why_invalid(shape, form, chip) is None]
+    candidates = _in_flight(shape, forms[0], chip)
+    sound = [form for form in candidates if SPACE.why_invalid(shape, form, chip) is None]
     return tuple(dict.fromkeys([*sound, *forms]))
 
 

@@ -120,7 +120,7 @@ def layouts(world: int = 8, dtype: str = "bf16") -> tuple[FlashDecode, ...]:
 
     Heads and calls are dealt in turn, so that each layout has one of them.
     """
-    found = []
+    shapes = []
     for number, (head_dim, output, page_size) in enumerate(
         product((64, 128, 256), ("all", "heads"), (0, 16, 64))
     ):
@@ -132,8 +132,8 @@ def layouts(world: int = 8, dtype: str = "bf16") -> tuple[FlashDecode, ...]:
         (q_heads, kv_heads), (batch, tokens) = heads[number % len(heads)], ODD_CALLS[number % 4]
         kv_len = rounded_up(tokens, world, page_size)
         layout = world, dtype, output, page_size
-        found.append(FlashDecode(batch, q_heads, kv_heads, head_dim, kv_len, *layout))
-    return tuple(found)
+        shapes.append(FlashDecode(batch, q_heads, kv_heads, head_dim, kv_len, *layout))
+    return tuple(shapes)
 
 
 # 64 heads and 8 KV heads of 128, contexts of up to 128K tokens: arXiv 2407.21783, table 3 and

@@ -115,7 +115,7 @@ def _hash_helpers() -> None:
     from tftune.kernels import device
     from tftune.kernels.comm import ll_protocol, symmetric
 
-    names = sorted(found.name for found in iter_modules(device.__path__))
+    names = sorted(info.name for info in iter_modules(device.__path__))
     shared = [import_module(f"{device.__name__}.{name}") for name in names]
     for module in (symmetric, ll_protocol, *shared):
         for function in vars(module).values():

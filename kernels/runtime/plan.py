@@ -141,16 +141,18 @@ def floats(workspace: Workspace, name: str, size_bytes: int, zeros: bool = False
     """The workspace's buffer of that name as so many bytes, rounded up to whole fp32."""
     import torch
 
-    found: torch.Tensor = workspace.buffer(name, (-(-size_bytes // 4),), torch.float32, zeros=zeros)
-    return found
+    buffer: torch.Tensor = workspace.buffer(
+        name, (-(-size_bytes // 4),), torch.float32, zeros=zeros
+    )
+    return buffer
 
 
 def counters(workspace: Workspace, name: str, count: int) -> torch.Tensor:
     """int32, zero between calls, or multiples of what the name says."""
     import torch
 
-    found: torch.Tensor = workspace.buffer(name, (count,), torch.int32, zeros=True)
-    return found
+    buffer: torch.Tensor = workspace.buffer(name, (count,), torch.int32, zeros=True)
+    return buffer
 
 
 @dataclass(frozen=True)

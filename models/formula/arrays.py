@@ -97,9 +97,9 @@ class Times:
             shape = first if fixed else self._shape(sizes)
             return np.array([timing(sizes, shape) for timing in timings], dtype=float)
 
-        found = _Kept(terms)
-        found.update(zip(self.sizes, self.terms, strict=True))
-        return found
+        kept = _Kept(terms)
+        kept.update(zip(self.sizes, self.terms, strict=True))
+        return kept
 
     def _timing(self, config: Config) -> Callable[[Sizes, Shape], Sequence[float]]:
         """A config's terms at some sizes, which are those of the shape; only a recipe looks at
@@ -115,8 +115,8 @@ class Times:
         def of_recipe(sizes: Sizes, shape: Shape) -> Sequence[float]:
             own = self.data.possible(shape).concrete(config)
             known = not space.is_recipe(own)
-            found: Sequence[float] = features.timing(own, units)(*sizes) if known else none
-            return found
+            terms: Sequence[float] = features.timing(own, units)(*sizes) if known else none
+            return terms
 
         return of_recipe
 

@@ -49,7 +49,7 @@ class Formulas:
         """[shapes, configs]: logarithms of estimated microseconds, as `Formula.us` gives them."""
         place = times.place
         size = np.array([one[place] for one in sizes])[:, None]
-        found: np.ndarray = (
+        logs: np.ndarray = (
             np.log(np.maximum((times.terms_at(sizes) * self.weights).sum(axis=2), LEAST_US))
             + times.curves_at(sizes) @ self.bends.T
         )
@@ -57,10 +57,10 @@ class Formulas:
             below = [int(row) for row in np.flatnonzero(size[:, 0] < self.least[number])]
             own, least = [sizes[row] for row in below], int(self.least[number])
             bent_as = [(*one[:place], least, *one[place + 1 :]) for one in own]
-            found[below, number] += (times.curves_at(bent_as) - times.curves_at(own)) @ self.bends[
+            logs[below, number] += (times.curves_at(bent_as) - times.curves_at(own)) @ self.bends[
                 number
             ]
-        return found
+        return logs
 
     def values(self) -> tuple[Formula, ...]:
         """As our own values."""

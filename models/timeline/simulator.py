@@ -111,14 +111,14 @@ class Gated(NamedTuple):
 def gated(call: Call, chip: Chip) -> tuple[float, list[Gated]]:
     """The time of a call, and what of its last lane waits for other lanes; as `play` raises."""
     us, lanes = _played(call, chip)
-    found, rest_us = [], 0.0
+    waiting, rest_us = [], 0.0
     for number in reversed(range(len(call.lanes[-1]))):
         began, ended = lanes[-1].spans[number]
         rest_us += ended - began
         if gate := call.lanes[-1][number].after:
             open_us = lanes[gate.lane].reached(gate.units) + gate.flight_us
-            found.append(Gated(number, open_us, rest_us))
-    return us, found[::-1]
+            waiting.append(Gated(number, open_us, rest_us))
+    return us, waiting[::-1]
 
 
 def _played(call: Call, chip: Chip) -> tuple[float, list[_Lane]]:
@@ -197,8 +197,8 @@ def _until_open(lane: _Lane, lanes: list[_Lane], active: list[_Lane], slow: list
 
 @lru_cache
 def _describe(op: str) -> Callable[..., Call]:
-    found: Callable[..., Call] = operation(op).module("timeline").describe
-    return found
+    describe: Callable[..., Call] = operation(op).module("timeline").describe
+    return describe
 
 
 @lru_cache

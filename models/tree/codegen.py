@@ -41,7 +41,7 @@ def expressions(op: str) -> dict[str, str]:
     )
     if not isinstance(declared, ast.Dict):
         raise ValueError(f"FEATURES of {op} is not written as a dict")
-    found = {}
+    expression_of = {}
     for name, value in zip(declared.keys, declared.values, strict=True):
         feature = ast.literal_eval(name or ast.Constant(None))
         lambdas = [n for n in ast.walk(value) if isinstance(n, ast.Lambda)]
@@ -49,8 +49,8 @@ def expressions(op: str) -> dict[str, str]:
             raise ValueError(
                 f"the feature {feature!r} of {op} is not written as one lambda of the shape s"
             )
-        found[feature] = _of_the_shape(op, feature, lambdas[0].body)
-    return found
+        expression_of[feature] = _of_the_shape(op, feature, lambdas[0].body)
+    return expression_of
 
 
 def _of_the_shape(op: str, feature: str, body: ast.expr) -> str:

@@ -58,13 +58,13 @@ class Lattice:
     def lost(self) -> np.ndarray:
         """[shapes, configs]: log time over the fastest of the same kind, a fused config or a form
         of BSP; CAPPED at most."""
-        found = np.full(self.logs.shape, CAPPED)
+        capped = np.full(self.logs.shape, CAPPED)
         for kind in (self.is_bsp, ~self.is_bsp):
             part = self.logs[:, kind]
             least = part.min(axis=1, keepdims=True, initial=np.inf)
             lost = part - np.where(np.isfinite(least), least, 0.0)
-            found[:, kind] = np.minimum(np.where(np.isfinite(part), lost, CAPPED), CAPPED)
-        return found
+            capped[:, kind] = np.minimum(np.where(np.isfinite(part), lost, CAPPED), CAPPED)
+        return capped
 
     def tree(self, leaves: int, least: int = LEAST_SHAPES) -> DecisionTreeRegressor:
         """scikit-learn's tree of what each config loses, of so many leaves at most, each with so
@@ -120,7 +120,7 @@ def _random_shapes(data: Dataset) -> list[Shape]:
         for name in first.coordinates()
     }
     units = {name: math.gcd(*seen) for name, seen in columns.items()}
-    found: dict[Shape, None] = {}
+    shapes: dict[Shape, None] = {}
     for _ in range(4 * LATTICE):
         family, sizes = data.shapes[int(random.integers(len(data.shapes)))], dict[str, int]()
         for name, seen in columns.items():
@@ -130,10 +130,10 @@ def _random_shapes(data: Dataset) -> list[Shape]:
                 near, unit = getattr(family, name) * 2 ** random.uniform(-0.5, 0.5), units[name]
                 sizes[name] = max(round(min(max(near, seen[0]), seen[-1]) / unit), 1) * unit
         if (shape := _like(first, sizes)) is not None:
-            found[shape] = None
-        if len(found) == LATTICE:
+            shapes[shape] = None
+        if len(shapes) == LATTICE:
             break
-    return list(found) or list(data.shapes)
+    return list(shapes) or list(data.shapes)
 
 
 def _like(shape: Shape, sizes: dict[str, int]) -> Shape | None:

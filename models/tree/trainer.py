@@ -151,17 +151,17 @@ def _gains(
     too few shapes could be judged. How far off an estimate below 1 is does not count: BSP answers.
     A variant of which no config is kept has nothing that could answer."""
     data = times.data
-    found = [_fastest_of_each(data, shape, times.configs) for shape in data.shapes]
+    by_shape = [_fastest_of_each(data, shape, times.configs) for shape in data.shapes]
     logs = {
         variant: tuple(
             math.log(data.bsp_us(shape) / each[variant][0]) if variant in each else None
-            for shape, each in zip(data.shapes, found, strict=True)
+            for shape, each in zip(data.shapes, by_shape, strict=True)
         )
         for variant in sorted({config.variant for config in times.configs} - {"bsp"})
     }
     named = [
         {variant: config for variant, (_, config) in each.items() if config in kept[shape]}
-        for shape, each in zip(data.shapes, found, strict=True)
+        for shape, each in zip(data.shapes, by_shape, strict=True)
     ]
     errors, lost = dict[int, float](), dict[int, float]()
     for row, estimated, gained in _judged_around(times, formulas, logs, named):
@@ -183,15 +183,17 @@ def _fastest_of_each(
 ) -> dict[str, tuple[float, Config]]:
     """By fused variant, its fastest time at a shape, and that config: the recipe, where it is what
     a recipe names."""
-    found: dict[str, tuple[float, Config]] = {}
+    by_variant: dict[str, tuple[float, Config]] = {}
     for config, us in data.times_us[shape].items():
         if config.variant != "bsp":
-            found[config.variant] = min(found.get(config.variant, (us, config)), (us, config))
-    for variant, (us, config) in found.items():
+            by_variant[config.variant] = min(
+                by_variant.get(config.variant, (us, config)), (us, config)
+            )
+    for variant, (us, config) in by_variant.items():
         recipe = Config(variant)
         if recipe in configs and data.concrete(shape, recipe) == config:
-            found[variant] = us, recipe
-    return found
+            by_variant[variant] = us, recipe
+    return by_variant
 
 
 def _judged_around(
@@ -308,15 +310,15 @@ def _leaves(
     measured shape."""
     common = _spread(list(judged.errors.values()))
     number = [configs.index(config) for config in times.configs]
-    found = {}
+    leaves = {}
     for end, picked in candidates.items():
         members = np.flatnonzero(ends == end)
         errors = [judged.errors[int(row)] for row in members if int(row) in judged.errors]
         near = _spread_out(times.data, members)
-        found[end] = Leaf(
+        leaves[end] = Leaf(
             tuple(number[column] for column in picked), len(members), _spread(errors, common), near
         )
-    return found
+    return leaves
 
 
 def _spread_out(data: Dataset, members: np.ndarray) -> tuple[Sizes, ...]:

@@ -72,7 +72,7 @@ def nodes(
 
 def _numbers(option: str, text: str) -> list[float]:
     """Numbers of at least 0, separated by +; raises ValueError for another word."""
-    found = []
+    numbers = []
     for word in text.split("+"):
         try:
             number = float(word)
@@ -80,8 +80,8 @@ def _numbers(option: str, text: str) -> list[float]:
             number = -1.0
         if not 0 <= number < 1e6:
             raise ValueError(f"{option} {text}: {word!r} must be a number from 0 to a million")
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 HEAD = (

@@ -53,7 +53,7 @@ def study(
     Raises ValueError for a shape of another operation."""
     if not isinstance(shape, AllGatherGemm):
         raise ValueError(f"{shape} is no shape of all_gather_gemm")
-    found: list[tuple[str, int, int, Simulated]] = []
+    simulated: list[tuple[str, int, int, Simulated]] = []
     configs = {base: _configs(shape, chip, base) for base in ("bsp", "push")}
     for variant in VARIANTS:
         base = "push" if variant in PUSHES else "bsp"
@@ -62,12 +62,12 @@ def study(
             flagged = (Config(base, **dict(config.knobs) | flags) for config in configs[base])
             runs = [run(shape, variant, config, mode, chip, topology) for config in flagged]
             best = min(runs, key=lambda one: one.us)
-            found.append((variant, rows, columns, best.over_seeds(skew_us, seeds)))
-    bsp_us = min(at.us for variant, *_, at in found if variant not in PUSHES)
+            simulated.append((variant, rows, columns, best.over_seeds(skew_us, seeds)))
+    bsp_us = min(at.us for variant, *_, at in simulated if variant not in PUSHES)
     size = (shape.m, shape.n, shape.k, topology.nodes, topology.gpus, topology.nic.name, skew_us)
     return [
         Row(*size, variant, rows, columns, at.low_us, at.us, at.high_us, bsp_us / at.us)
-        for variant, rows, columns, at in found
+        for variant, rows, columns, at in simulated
     ]
 
 
@@ -83,11 +83,11 @@ def _configs(shape: AllGatherGemm, chip: Chip, variant: str) -> list[Config]:
     flags and ranks are not asked: today's layout holds 16 ranks."""
     ranks = next(world for world in (8, 4, 2, 1) if shape.world % world == 0)
     node = replace(shape, world=ranks)
-    found = [config for config in SPACE.defaults(node, chip) if config.variant == variant]
+    configs = [config for config in SPACE.defaults(node, chip) if config.variant == variant]
     if variant == "bsp":
-        return found
+        return configs
     return [
         Config("push", **dict(config.knobs) | {"comm_programs": programs, "order": "chunk"})
-        for config in found
+        for config in configs
         for programs in (8, 16, 32)
     ]

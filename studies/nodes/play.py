@@ -223,11 +223,11 @@ class Run:
         """Over so many draws of start times, normal with this standard deviation."""
         if not skew_us:
             return Simulated(self.us, self.us, self.us)
-        found = sorted(
+        times_us = sorted(
             self.call_us(self.topology.starts_us(skew_us, seed)) for seed in range(seeds)
         )
-        edge = len(found) // 20
-        return Simulated(found[edge], median(found), found[-1 - edge])
+        edge = len(times_us) // 20
+        return Simulated(times_us[edge], median(times_us), times_us[-1 - edge])
 
 
 @lru_cache(maxsize=4096)
@@ -263,10 +263,10 @@ def _waits(shape: AllGatherGemm, config: Config, mode: str, chip: Chip, fabric: 
             stage = stage._replace(after=fabric.gate(gate))
         computing.append(stage)
     lanes = sending, *fabric.ending(sending, computing, closing)
-    us, found = gated(call._replace(world=topology.gpus, lanes=lanes), chip)
+    us, waiting = gated(call._replace(world=topology.gpus, lanes=lanes), chip)
     numbers = sorted(needs)
     waits = []
-    for wait in found:
+    for wait in waiting:
         if wait.stage in needs:
             place = numbers.index(wait.stage)
             following = needs[numbers[place + 1]] if place + 1 < len(numbers) else 0

@@ -61,17 +61,17 @@ class Case:
 def cases() -> list[Case]:
     """All sizes of all runs, every second run for testing."""
     runs = json.loads(Path(__file__).with_suffix(".json").read_text())
-    found = []
+    published = []
     for number, run in enumerate(sorted(runs, key=lambda run: (run["source"], run["run"]))):
         nic = Nic("public", run["nic_gb_s"] * 1e3, 0.0, inf, 0.0)
         fabric = Topology(run["nodes"], run["gpus"], nic, run["nics"])
         inside = (run["node_gb_s"] or inf) * 1e3
         names = (run["source"], run["run"], run["collective"])
-        found += [
+        published += [
             Case(*names, fabric, inside, int(size), us, number % 2 == 0)
             for size, us in run["us"].items()
         ]
-    return found
+    return published
 
 
 def median_error(found: list[Case]) -> float:
@@ -110,13 +110,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--fit", action="store_true", help="Fit the constants on their half.")
-    found = cases()
+    published = cases()
     if parser.parse_args().fit:
-        share, ring, tree = fit([case for case in found if case.fit])
+        share, ring, tree = fit([case for case in published if case.fit])
         print(f"SHARE={share:.2f} RING_HOP_US={ring} TREE_HOP_US={tree}")
         return
-    print("\n".join(table(found)))
-    held = [case for case in found if not case.fit]
+    print("\n".join(table(published)))
+    held = [case for case in published if not case.fit]
     print(f"\nRESULT multinode median_error={median_error(held):.3f} cases={len(held)}")
 
 

@@ -132,16 +132,16 @@ def cube(gap: Gap) -> dict[frozenset[str], Arm]:
     """The arm of each set of factors: all of them make a fused call pay what BSP pays. A first
     kernel is added to each, which copies where memory is among the factors, so that no factor
     brings a launch but `launch`."""
-    found = {}
+    arm_of = {}
     for chosen in product((False, True), repeat=len(gap.factors)):
         paid = frozenset(name for name, pays in zip(gap.factors, chosen, strict=True) if pays)
-        found[paid] = Arm(
+        arm_of[paid] = Arm(
             "fused",
             kernels=1 + (gap.kernels if LAUNCH in paid else 0),
             trips=gap.trips if MEMORY in paid else 0.0,
             waits="all" if WAIT in paid else "tile",
         )
-    return found
+    return arm_of
 
 
 def arms(gap: Gap, steps: Sequence[str], clocks: bool) -> tuple[Arm, ...]:

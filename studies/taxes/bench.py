@@ -68,14 +68,14 @@ class TaxRank(worker.Rank):
         op, units = operation(shape.op), self.workspace.units
         config = op.space.complete(armed.config)
         programs = operations.of(shape.op).waiting_programs(shape, config, units)
-        found = torch.zeros(1, dtype=torch.int64, device=self.workspace.device)
+        waited_ns = torch.zeros(1, dtype=torch.int64, device=self.workspace.device)
         take, samples, together = take_waited(self.workspace), [], self._device_barrier()
         for number in range(rounds + 1):  # the first warms up
             self.barrier.wait()
             together()
             plan(*operands[number % len(operands)])
-            take(found)
-            samples.append(max(float(found.item()) / 1e3 / programs, LEAST_US))
+            take(waited_ns)
+            samples.append(max(float(waited_ns.item()) / 1e3 / programs, LEAST_US))
         return samples[1:]
 
 
@@ -207,15 +207,15 @@ def measure(
     cache = 0 if emulated else target.chip.cache_bytes
     on_heap = worker.operand_bytes(shape, cache)
     spec = worker.WorldSpec(Path(), world, emulated, payload, cache, on_heap)
-    found = {}
+    measurements = {}
     with World(spec, serve=serve) as ranks:
         errors = {arm: _checked(ranks, shape, each) for arm, each in armed.items()}
         for mode, asked in arms.items():
             samples = _samples(ranks, shape, [armed[arm] for arm in asked], mode, rounds)
-            found[mode] = {
+            measurements[mode] = {
                 arm: Measurement(samples[arm], samples[BSP], errors[arm]) for arm in asked
             }
-    return found
+    return measurements
 
 
 def _samples(
@@ -225,15 +225,15 @@ def _samples(
     timed = [each for each in armed if not each.arm.clocked]
     deadline_s = max(DEADLINE_S, PER_ARM_S * len(timed))
     replies = ranks.request("time", (shape, timed, mode, rounds), deadline_s)
-    found = {
+    times = {
         each.arm: slowest([samples[place] for samples in replies])
         for place, each in enumerate(timed)
     }
     for each in armed:
         if each.arm.clocked:
             waits = ranks.request("waited", (shape, each, rounds), DEADLINE_S)
-            found[each.arm] = slowest(waits)
-    return found
+            times[each.arm] = slowest(waits)
+    return times
 
 
 def _checked(ranks: World, shape: Shape, each: Armed) -> float | None:

@@ -70,15 +70,15 @@ def taxes(
     until = None if budget is None else began + seconds(budget)
     if on == "model":
         cases = [case_of(shape, (), machine, variant) for shape in asked]
-        found: list[dict[str, Any]] = []
+        documents: list[dict[str, Any]] = []
         for case in cases:
             if sentence := machine.chip.why_no_model(case.world):
                 raise ValueError(f"--on model --target {machine}: {sentence}")
             model = case.modelled(machine.chip)
-            found.append(_document(case, machine, None, model))
+            documents.append(_document(case, machine, None, model))
             if model and not as_json:
                 _show_model(case, machine, model)
-        return print_json(found) if as_json else None
+        return print_json(documents) if as_json else None
     from tftune.studies.taxes.bench import measure
     from tftune.tuner.bench.sandbox import Broken, RankError
 
@@ -111,11 +111,11 @@ def _tell(
     from tftune.studies.taxes.rows import MODE
     from tftune.studies.taxes.split import split, times_of
 
-    found = split(times_of(times[MODE]), case.gap)
+    measured = split(times_of(times[MODE]), case.gap)
     eager, model = _eager(times), case.modelled(machine.chip)
     if not as_json:
-        _show(case, machine, found, eager, model)
-    return _document(case, machine, found, model, eager)
+        _show(case, machine, measured, eager, model)
+    return _document(case, machine, measured, model, eager)
 
 
 def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate]:
@@ -124,12 +124,14 @@ def _eager(times: Mapping[str, Mapping[Arm, Measurement]]) -> dict[str, Estimate
     from tftune.studies.taxes.rows import MODE
     from tftune.studies.taxes.split import Estimate
 
-    found = {}
+    estimates = {}
     for name, arm in (("bsp", BSP), ("fused", FUSED)):
         eager, graph = times["eager"][arm], times[MODE][arm]
         low, high = eager.interval_us[0] - graph.interval_us[1], eager.interval_us[1]
-        found[name] = Estimate(eager.median_us - graph.median_us, low, high - graph.interval_us[0])
-    return found
+        estimates[name] = Estimate(
+            eager.median_us - graph.median_us, low, high - graph.interval_us[0]
+        )
+    return estimates
 
 
 def _document(

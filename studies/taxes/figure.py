@@ -61,11 +61,11 @@ class Waterfall:
     def bars(self) -> list[tuple[str, float, float]]:
         """Name, left end and length of each bar, from BSP down to fused; a tax that is negative
         ends where it begins to the left."""
-        found, at = [("BSP", 0.0, self.bsp_us)], self.bsp_us
+        spans, at = [("BSP", 0.0, self.bsp_us)], self.bsp_us
         for name, us in self.steps.items():
-            found.append((name, min(at, at - us), abs(us)))
+            spans.append((name, min(at, at - us), abs(us)))
             at -= us
-        return [*found, ("fused", 0.0, self.fused_us)]
+        return [*spans, ("fused", 0.0, self.fused_us)]
 
     def sentence(self) -> str:
         """The figure in words."""
@@ -106,7 +106,7 @@ def figure(falls: Sequence[Waterfall]) -> Figure:
 
 def section(rows: Sequence[Trial]) -> str:
     """A figure for each shape that has all rows of stage `tax`; empty without any."""
-    drawn = [_drawn(case, found, rows[0].target) for case, found in splits(rows)]
+    drawn = [_drawn(case, split, rows[0].target) for case, split in splits(rows)]
     if not drawn:
         return ""
     return f"<p class='quiet'>{escape(METHOD)}</p>\n<div class='grid'>{''.join(drawn)}</div>\n"

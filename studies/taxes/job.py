@@ -73,22 +73,22 @@ def stored(case: Case, target: Target, store: Store) -> dict[str, dict[Arm, Meas
         condition=None,
     )  # fmt: skip
     rows = [trial for trial in current(found_rows, runs) if trial.run not in others]
-    found = {}
+    measurements = {}
     for mode in (MODE, "eager"):
         for group in groups(trial for trial in rows if trial.mode == mode):
             if case.is_in(group, mode):  # the newest stays
-                found[mode] = {arm: outcome_of(trial) for arm, trial in group.items()}
-    return found
+                measurements[mode] = {arm: outcome_of(trial) for arm, trial in group.items()}
+    return measurements
 
 
 def measured(
     case: Case, target: Target, store: Store, measure: Measure
 ) -> dict[str, dict[Arm, Measurement]]:
     """The rows of a case: those that are stored, else measured now and committed."""
-    found = stored(case, target, store)
+    known = stored(case, target, store)
     asked = case.arms(clocks=True)
-    if found.keys() == asked.keys():
-        return found
+    if known.keys() == asked.keys():
+        return known
     started = _now()
     outcomes = measure(case.shape, asked, case.config, case.form, target)
     _commit(case, outcomes, target, store, started)

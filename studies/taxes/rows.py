@@ -81,12 +81,12 @@ def current(rows: Iterable[Trial], runs: Iterable[Run]) -> list[Trial]:
 
 def groups(rows: Iterable[Trial]) -> list[dict[Arm, Trial]]:
     """Rows of stage `tax` that share their rounds, by arm; the oldest group first."""
-    found: dict[tuple[Any, ...], dict[Arm, Trial]] = {}
+    group_of: dict[tuple[Any, ...], dict[Arm, Trial]] = {}
     for trial in oldest_first(rows):
         if trial.stage == TAX and isinstance(trial.outcome, Measurement):
             key = trial.run, trial.shape, trial.mode, trial.outcome.bsp_samples_us
-            found.setdefault(key, {})[arm_of(trial)] = trial
-    return list(found.values())
+            group_of.setdefault(key, {})[arm_of(trial)] = trial
+    return list(group_of.values())
 
 
 def _has_arm(trial: Trial) -> bool:
@@ -110,13 +110,13 @@ def outcome_of(trial: Trial) -> Measurement:
 
 def splits(rows: Sequence[Trial]) -> list[tuple[Case, Split]]:
     """The taxes of each shape of which a database has all arms: of its newest group of rows."""
-    found: dict[Shape, tuple[Case, Split]] = {}
+    newest: dict[Shape, tuple[Case, Split]] = {}
     for group in groups(trial for trial in rows if trial.mode == MODE):
         if BSP in group and FUSED in group:
             case = Case(group[FUSED].shape, group[FUSED].config, group[BSP].config)
             if case.is_in(group, MODE):
-                found[case.shape] = case, told(case, group)
-    return list(found.values())
+                newest[case.shape] = case, told(case, group)
+    return list(newest.values())
 
 
 def told(case: Case, group: Mapping[Arm, Trial]) -> Split:

@@ -45,8 +45,8 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: Iterable[float]) -> Estimate:
-        found = tuple(samples)
-        return cls(median(found), *median_interval(found))
+        numbers = tuple(samples)
+        return cls(median(numbers), *median_interval(numbers))
 
 
 def shapley(times: Mapping[frozenset[str], float]) -> dict[str, float]:
@@ -112,10 +112,10 @@ class Split:
     """What BSP is shorter by when a step is left out."""
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self)
-        gap = found.pop("gap")
+        fields = asdict(self)
+        gap = fields.pop("gap")
         more = {"more_kernels": gap["kernels"], "more_round_trips": gap["trips"]}
-        return more | {"peers": gap["peers"]} | found
+        return more | {"peers": gap["peers"]} | fields
 
 
 def split(times: Times, gap: Gap) -> Split:

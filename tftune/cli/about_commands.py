@@ -33,8 +33,8 @@ def sets(
     if shapes:
         if op is None:
             raise ValueError(f"--shapes {shapes[0]!r} needs an operation: tftune sets OP --shapes")
-        found = [str(shape) for shape in read_shapes(operation(op), shapes)]
-        return print_json({"op": op, "shapes": found}) if as_json else print("\n".join(found))
+        texts = [str(shape) for shape in read_shapes(operation(op), shapes)]
+        return print_json({"op": op, "shapes": texts}) if as_json else print("\n".join(texts))
     known = [operation(name) for name in ([op] if op else packages())]
     listed = [_described(each, name) for each in known for name in each.shape_sets]
     if as_json:
@@ -61,7 +61,7 @@ def version(as_json: Json = False) -> None:
     from tftune import __version__
     from tftune.db.target import build
 
-    found = {"tftune": __version__} | build()
+    versions = {"tftune": __version__} | build()
     if as_json:
-        return print_json(found)
-    print("\n".join(f"{name} {text}" for name, text in found.items()))
+        return print_json(versions)
+    print("\n".join(f"{name} {text}" for name, text in versions.items()))

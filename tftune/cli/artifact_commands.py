@@ -68,13 +68,15 @@ def explain(
     asked = operation(op).shape.parse(shape)
     selector = asked_of(artifact, target, allow_modelled)
     artifact_of = selector.artifact(asked, mode)
-    found = say(selector, asked, mode, _rows_of(artifact_of, db) if artifact_of else [])
+    explanation = say(selector, asked, mode, _rows_of(artifact_of, db) if artifact_of else [])
     if as_json:
-        return print_json(found.to_dict())
-    print("\n".join(found.sentences()))
-    if found.nearest:
+        return print_json(explanation.to_dict())
+    print("\n".join(explanation.sentences()))
+    if explanation.nearest:
         print()
-        print_table(f"nearest shapes, {found.nearest[0].word}", *nearest_table(found.nearest))
+        print_table(
+            f"nearest shapes, {explanation.nearest[0].word}", *nearest_table(explanation.nearest)
+        )
 
 
 def _rows_of(artifact: Artifact, db: Path | None) -> list[Trial]:
@@ -131,29 +133,29 @@ def verify(
     from tftune.tuner.bench.node import NodeBench
     from tftune.verify import HEAD, build_changes, check, samples
 
-    found = measured_here(op, artifact)
+    loaded = measured_here(op, artifact)
     if watch:
         from tftune.cli import watch_commands
 
-        opened = watch_commands.watch(found, leaves, db, interval, count)
+        opened = watch_commands.watch(loaded, leaves, db, interval, count)
         raise typer.Exit(1 if opened else 0)
-    picked = samples(found, leaves)
+    picked = samples(loaded, leaves)
     payload = payload_bytes(*(sample.shape for sample in picked))
-    with closing(NodeBench(found.target, payload)) as bench:
+    with closing(NodeBench(loaded.target, payload)) as bench:
         checks = check(picked, bench)
     now = build()
-    changed, sound = build_changes(found.document, now), all(each.holds for each in checks)
-    place = write(stamped(found.document, now, len(checks)), out or found.file) if sound else None
+    changed, sound = build_changes(loaded.document, now), all(each.holds for each in checks)
+    place = write(stamped(loaded.document, now, len(checks)), out or loaded.file) if sound else None
     if send:
         from tftune.cli.fleet_commands import send_report
 
-        send_report(send, found, now, [each.to_dict() for each in checks])
+        send_report(send, loaded, now, [each.to_dict() for each in checks])
     if as_json:
-        answer = {"artifact": str(found.file), "changed": changed, "stamped": place and str(place)}
+        answer = {"artifact": str(loaded.file), "changed": changed, "stamped": place and str(place)}
         print_json(answer | {"checks": [each.to_dict() for each in checks]})
     else:
         print_table(
-            f"{op} on {found.target}, measured again", HEAD, [each.row() for each in checks]
+            f"{op} on {loaded.target}, measured again", HEAD, [each.row() for each in checks]
         )
         print(f"build: {', '.join(changed) or 'unchanged'}")
         again = f"not stamped; run `tftune search {op}` and `tftune export {op}`"
@@ -171,8 +173,8 @@ def diff(
     from tftune.models.artifact import read_artifact
     from tftune.report.diff import diff as compare
 
-    found = compare(read_artifact(one), read_artifact(other))
-    print_json(found.to_dict()) if as_json else print("\n".join(found.sentences()))
+    difference = compare(read_artifact(one), read_artifact(other))
+    print_json(difference.to_dict()) if as_json else print("\n".join(difference.sentences()))
 
 
 def doctor(

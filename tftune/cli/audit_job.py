@@ -66,20 +66,20 @@ def run_audit(
 def summary(audits: Iterable[Audit], shared_bytes: int) -> Iterator[str]:
     """What was found, a sentence each."""
     audits = list(audits)
-    found = [one.resources for one in audits if one.resources]
+    resources = [one.resources for one in audits if one.resources]
     refused = Counter(
         "spill" if needs.spilled_bytes else "need too much LDS"
-        for needs in found
+        for needs in resources
         if needs.why_refused(shared_bytes)
     )
-    yield f"{len(found):,} kernels, {len(audits) - len(found):,} that did not compile"
+    yield f"{len(resources):,} kernels, {len(audits) - len(resources):,} that did not compile"
     for why, count in sorted(refused.items()):
         yield f"{count:,} {why}"
-    if found:
-        vgprs = max(needs.vgprs for needs in found)
-        shared = max(needs.shared_bytes for needs in found)
-        widths = Counter(needs.remote_bytes for needs in found)
-        waves = min(needs.waves_per_simd for needs in found)
+    if resources:
+        vgprs = max(needs.vgprs for needs in resources)
+        shared = max(needs.shared_bytes for needs in resources)
+        widths = Counter(needs.remote_bytes for needs in resources)
+        waves = min(needs.waves_per_simd for needs in resources)
         yield (
             f"at most {vgprs} vector registers and {shared:,} bytes of LDS, "
             f"at least {waves} waves for each SIMD"

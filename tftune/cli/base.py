@@ -29,8 +29,8 @@ def asked(artifact: Path | None, target: str | None, allow_modelled: bool) -> Se
     selector = tftune.load(artifact, target, allow_modelled)
     if not selector.artifacts:
         raise ValueError(nothing_shipped(target or detect().name))
-    for found in selector.chain.artifacts:
-        if why := why_elsewhere(found.document, selector.machine):
+    for loaded in selector.chain.artifacts:
+        if why := why_elsewhere(loaded.document, selector.machine):
             print(f"on this machine it answers BSP: {why}", file=sys.stderr, flush=True)
     return Selector(*selector.chain.artifacts, allow_modelled=allow_modelled)
 
@@ -68,9 +68,9 @@ def doctor(artifacts: list[Path], as_json: bool = False) -> int:
     from tftune.doctor import examine, is_broken, sentences
     from tftune.loading import files
 
-    found = examine([file for path in artifacts for file in files(path)], os.environ)
-    _print_json(found) if as_json else print("\n".join(sentences(found)))
-    return int(is_broken(found))
+    report = examine([file for path in artifacts for file in files(path)], os.environ)
+    _print_json(report) if as_json else print("\n".join(sentences(report)))
+    return int(is_broken(report))
 
 
 def _print_json(value: Any) -> None:

@@ -23,14 +23,14 @@ class Calibration:
         """Ask, and say what came of each question."""
         from tftune.tuner.calibration.calibrate import ASSUMED, NO_PEER, calibrate
 
-        for question, found in calibrate(self.target, emulated):
-            if isinstance(found, str):
-                self.kept[question] = found
-                left_out = found == NO_PEER
-                yield f"{question}: {'' if left_out else 'nothing measured, since '}{found}"
+        for question, answer in calibrate(self.target, emulated):
+            if isinstance(answer, str):
+                self.kept[question] = answer
+                left_out = answer == NO_PEER
+                yield f"{question}: {'' if left_out else 'nothing measured, since '}{answer}"
                 continue
-            (self.assumed if question == ASSUMED else self.measured).update(found)
-            yield from (self._line(question, name, value) for name, value in found.items())
+            (self.assumed if question == ASSUMED else self.measured).update(answer)
+            yield from (self._line(question, name, value) for name, value in answer.items())
 
     def _line(self, question: str, name: str, value: float) -> str:
         from tftune.tuner.calibration.assumptions import RULES

@@ -55,8 +55,8 @@ def stakes(paths: Sequence[Path], op: str, target: Target, db: Path) -> list[Sta
             f"no captured shape is of {op} on at most {target.gpus} GPUs; captured was {there}"
         )
     expect = _Expected(op, target, _rows(db, op, target))
-    found = [Stake(count, *expect.us(count.shape, count.mode)) for count in fitting]
-    return sorted(found, key=lambda stake: (-stake.at_stake_us, str(stake.count.shape)))
+    at_stake = [Stake(count, *expect.us(count.shape, count.mode)) for count in fitting]
+    return sorted(at_stake, key=lambda stake: (-stake.at_stake_us, str(stake.count.shape)))
 
 
 def parts(found: Sequence[Stake], share: float, modes: Sequence[str]) -> list[Part]:
@@ -133,7 +133,9 @@ class _Expected:
         self._best: dict[tuple[Shape, str], float] = {}
         for trial in rows:
             self._take(trial)
-        own = [found for found in artifacts(op, target) if found.target.name == target.name]
+        own = [
+            artifact for artifact in artifacts(op, target) if artifact.target.name == target.name
+        ]
         self._selector = Selector(*own, check_source=False)
 
     def _take(self, trial: Trial) -> None:

@@ -65,9 +65,9 @@ def audit(
     known, machine = operation(op), Target.parse(target)
     arch = arch or machine.chip.arch
     path = out or Path("audits") / machine.name / f"{op}-{arch}.jsonl"
-    found = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
-    beside = compare(found, others) if against else ()
-    print("\n".join([*summary(found, machine.chip.shared_bytes), *beside]))
+    audits = run_audit(known, machine, arch, pool, path, workers, shipped(known, machine))
+    beside = compare(audits, others) if against else ()
+    print("\n".join([*summary(audits, machine.chip.shared_bytes), *beside]))
 
 
 def calibrate(
@@ -96,21 +96,23 @@ def calibrate(
     if emulated:
         need("tftune calibrate --emulated", "torch", "triton")
     target = named(emulated, DEFAULT_DB) if emulated else _here(gpus)
-    path, found = out or default_path(target), Calibration(target)
-    for line in found.lines(emulated is not None):
+    path, calibration = out or default_path(target), Calibration(target)
+    for line in calibration.lines(emulated is not None):
         print(line)
     if emulated:
-        found = Calibration(target, kept={"all": "emulated ranks: these times mean nothing"})
+        calibration = Calibration(target, kept={"all": "emulated ranks: these times mean nothing"})
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    write_chip(path, target, found.measured, found.kept, build(), now, found.assumed)
-    print(found.summary(path, emulated is not None))
+    write_chip(
+        path, target, calibration.measured, calibration.kept, build(), now, calibration.assumed
+    )
+    print(calibration.summary(path, emulated is not None))
 
 
 def _here(gpus: int | None) -> Target:
     """This machine, or so many GPUs of it. Raises ValueError where there are fewer."""
     from tftune.db.target import Target, detect
 
-    found = detect()
-    if (gpus or found.gpus) > found.gpus:
-        raise ValueError(f"--gpus {gpus} is more than the {found.gpus} GPUs of {found.name}")
-    return Target.of(found.chip, gpus or found.gpus)
+    machine = detect()
+    if (gpus or machine.gpus) > machine.gpus:
+        raise ValueError(f"--gpus {gpus} is more than the {machine.gpus} GPUs of {machine.name}")
+    return Target.of(machine.chip, gpus or machine.gpus)

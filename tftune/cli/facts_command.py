@@ -74,21 +74,21 @@ def facts(
         raise ValueError("--on replay has no rows of every form; give --on node, or --on model")
     names = [text or "full" for text in lengths_of(known, lengths)]
     machine = find_target(on, target, None, db)
-    found = read_artifact(artifact or SHIPPED / f"{known.name}__{machine}.json")
-    if (found.op, found.target.name) != (known.name, machine.name):
+    loaded = read_artifact(artifact or SHIPPED / f"{known.name}__{machine}.json")
+    if (loaded.op, loaded.target.name) != (known.name, machine.name):
         raise ValueError(
-            f"{found.path} is of {found.op} on {found.target}, not of {known.name} on {machine}"
+            f"{loaded.path} is of {loaded.op} on {loaded.target}, not of {known.name} on {machine}"
         )
-    modes = [each for each in modes_of(mode) if each in found.modes]
+    modes = [each for each in modes_of(mode) if each in loaded.modes]
     asked = read_shapes(known, shapes or [known.main_set], machine.gpus)
     check_worlds(asked, machine, None)
     until = None if budget is None else began + seconds(budget)
     with open_store(db, write=True) as store:
         note(f"{op} on {machine}, {BENCH_WORDS[on]}: {len(asked)} shapes, lengths {lengths}")
-        missing = _measure(on, machine, found, asked, modes, names, store, until)
+        missing = _measure(on, machine, loaded, asked, modes, names, store, until)
         rows = store.trials(op=op, target=machine.name, bench=on, condition=None)
     ragged = [row for row in rows if row.condition.startswith("lengths=")]
-    models = {each: learned(found, each, ragged) for each in modes}
+    models = {each: learned(loaded, each, ragged) for each in modes}
     if as_json:
         print_json({each: model and model.to_dict() for each, model in models.items()})
     for each, model in () if as_json else models.items():
@@ -136,9 +136,9 @@ def _wanted(
     answered = 0
     for shape in shapes:
         for mode in modes:
-            found = selector.without_facts(shape, mode)
-            if found.source == "fallback":
-                note(f"left out: {shape}, mode {mode}: {found.reason}")
+            selection = selector.without_facts(shape, mode)
+            if selection.source == "fallback":
+                note(f"left out: {shape}, mode {mode}: {selection.reason}")
                 continue
             answered += 1
             yield (shape, mode), wanted(selector, shape, mode, artifact.target.chip)

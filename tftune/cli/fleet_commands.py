@@ -88,7 +88,7 @@ def push(
         return _push_captures(captured, target, service)
     with open_store(db) as store:
         trials = store.trials(**filters_of(op, target, bench, mode, db), condition=None)
-        runs, found = store.runs(), findings(store)
+        runs, all_findings = store.runs(), findings(store)
     if not trials:
         raise ValueError(f"{db} has no such rows; `tftune trials stats --db {db}` counts them")
 
@@ -97,7 +97,7 @@ def push(
         note(f"{through:,} of {pushed.rows:,} rows, {pushed.stored:,} new to {service.url}")
 
     done = send(service, settings.cache_folder, runs, trials, again=again, told=told)
-    for finding in (finding for finding in found if finding.state != "closed"):
+    for finding in (finding for finding in all_findings if finding.state != "closed"):
         value = {name: getattr(finding, name) for name in ("op", "target", "shape", "mode", "text")}
         value |= {"node": node_name(), "at": finding.opened}
         service.post_json("v1", "findings", value=value)
@@ -113,14 +113,14 @@ def _push_captures(paths: list[Path], target: str | None, service: Service) -> N
     from tftune.client.push import node_name
     from tftune.db.captured import FORM, captures, merged
 
-    found = captures(paths)
-    for capture in found:
+    all_captures = captures(paths)
+    for capture in all_captures:
         shapes = [count.to_dict() for count in merged(capture.counts)]
         named = {"id": capture.id, "target": target}
         value: dict[str, Any] = {name: word for name, word in named.items() if word}
         value |= {"capture": FORM, "node": node_name(), "shapes": shapes}
         service.post_json("v1", "captures", value=value)
-    print(f"{len(found):,} captures are with {service.url}")
+    print(f"{len(all_captures):,} captures are with {service.url}")
 
 
 def pull(
@@ -176,15 +176,15 @@ def sign(
     from tftune.client import keys
     from tftune.models.artifact import read_artifact
 
-    found, content = read_artifact(artifact), artifact.read_bytes()
+    loaded, content = read_artifact(artifact), artifact.read_bytes()
     private = keys.read_private(key)
     signature = keys.sign(content, private)
-    note(f"{artifact} ({found.digest[:12]}) for public key {keys.public_key_of(private)}")
+    note(f"{artifact} ({loaded.digest[:12]}) for public key {keys.public_key_of(private)}")
     print(signature)
     if send:
         _, service = _asked(config, url, token)
         value = {"digest": sha256(content).hexdigest(), "signature": signature}
-        place = ("v1", "artifacts", found.op, found.target.name, "signature")
+        place = ("v1", "artifacts", loaded.op, loaded.target.name, "signature")
         service.post_json(*place, value=value)
         note(f"{service.url} has the signature")
 

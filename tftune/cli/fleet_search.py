@@ -196,7 +196,7 @@ def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
     from tftune.models.selector import fallback
 
     space = operation(job.op).space
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     with _bench_here(job, shapes) as (_, bench):
         for shape in shapes:
             bsp = fallback(shape, bench.target)
@@ -204,8 +204,8 @@ def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
                 baseline = None if config == bsp else bsp
                 outcome = bench.measure(shape, config, job.modes[0], baseline)
                 if isinstance(outcome, Measurement):
-                    found[f"{shape} {job.modes[0]} {config}"] = outcome.median_us
-    return found
+                    times[f"{shape} {job.modes[0]} {config}"] = outcome.median_us
+    return times
 
 
 @contextmanager

@@ -170,7 +170,7 @@ def _bundle(target: Target, on: str) -> dict[str, float]:
     if on == "node":
         return {"GPU": float(target.gpus), "CPU": 1.0}
     alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    return {"CPU": max((found.get("CPU", 0.0) for found in alive), default=0.0)}
+    return {"CPU": max((resources.get("CPU", 0.0) for resources in alive), default=0.0)}
 
 
 def _owned(bundle: dict[str, float], told: Callable[[str], None]) -> list[RayNode]:
@@ -188,7 +188,7 @@ def _owned(bundle: dict[str, float], told: Callable[[str], None]) -> list[RayNod
         and all(node["Resources"].get(name, 0.0) >= much for name, much in bundle.items())
     ]
     groups = [placement_group([bundle], strategy="STRICT_PACK") for _ in fits]
-    until, found = monotonic() + LIMIT_S, []
+    until, owned = monotonic() + LIMIT_S, []
     ready = [group.ready() for group in groups]
     if ready and (held := ray.wait(ready, num_returns=len(ready), timeout=SAID_S)[1]):
         told(f"waits for {len(held)} nodes that other jobs hold; gives up after {LIMIT_S:g} s")
@@ -201,8 +201,8 @@ def _owned(bundle: dict[str, float], told: Callable[[str], None]) -> list[RayNod
         strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0)
         given: dict[str, Any] = {"num_cpus": bundle["CPU"], "num_gpus": bundle.get("GPU", 0.0)}
         actor = ray.remote(Worker).options(scheduling_strategy=strategy, **given).remote()
-        found.append(RayNode(actor, group))
-    return found
+        owned.append(RayNode(actor, group))
+    return owned
 
 
 def _fitting(
@@ -211,7 +211,7 @@ def _fitting(
     """The nodes of the target with the first one's versions; others are named. Raises ValueError
     where none is left."""
     answers = Dealer(nodes, list(owned), told).ask_all("describe", job.on)
-    found, versions = list[RayNode](), None
+    fitting, versions = list[RayNode](), None
     for node, said in answers:
         name, target = said.pop("name"), said.pop("target")
         if target not in ("", job.target):
@@ -221,9 +221,9 @@ def _fitting(
         if said != versions:
             told(f"node {name} has {said}, and the others have {versions}: left out")
             continue
-        found.append(replace(node, name=name))
-    if not found:
+        fitting.append(replace(node, name=name))
+    if not fitting:
         raise ValueError(
             f"no free node of the Ray cluster is {job.target}; `ray status` shows what it has"
         )
-    return found
+    return fitting

@@ -188,8 +188,8 @@ def search(asked: SearchOptions) -> None:
     with open_store(db, write=True) as store:
         if asked.ray:
             note(f"{title}: {plan}")
-            found = over_nodes(asked.ray, known.name, on, machine, parts, store, how, until)
-            tables.append((title, found))
+            lines = over_nodes(asked.ray, known.name, on, machine, parts, store, how, until)
+            tables.append((title, lines))
         for text in () if asked.ray else conditions:
             named = f"{title}, lengths={text}" if text else title
             bench = make_bench(on, known, machine, wanted, store, drill, asked.portfolio, text)
@@ -198,13 +198,13 @@ def search(asked: SearchOptions) -> None:
                 note(f"modelled: {machine.chip.assumptions}")
             with closing(bench):
                 options = None if asked.portfolio else how
-                found, left = run(known.name, parts, bench, store, options, until)
-            tables.append((named, found))
+                lines, left = run(known.name, parts, bench, store, options, until)
+            tables.append((named, lines))
             missing += left
     if asked.as_json:
-        print_json([line.to_dict() for _, found in tables for line in found])
-    for named, found in () if asked.as_json else tables:
-        _show(found, named, machine.name, db)
+        print_json([line.to_dict() for _, lines in tables for line in lines])
+    for named, lines in () if asked.as_json else tables:
+        _show(lines, named, machine.name, db)
     need_all(missing)
 
 
@@ -229,10 +229,10 @@ def _parts(asked: SearchOptions, known: Operation, machine: Target) -> list[Part
         return [Part(modes, tuple(named), 1.0)]
     if asked.shapes:
         raise ValueError("--captured names the shapes, and so does --shapes; leave one out")
-    found = stakes(asked.captured, known.name, machine, asked.db)
-    if not (taken := parts(found, asked.share, modes)):
+    at_stake = stakes(asked.captured, known.name, machine, asked.db)
+    if not (taken := parts(at_stake, asked.share, modes)):
         raise ValueError(f"nothing of {known.name} was captured in mode {modes[0]}; see --mode")
-    for sentence in sentences(found, taken):
+    for sentence in sentences(at_stake, taken):
         note(sentence)
     return taken
 

@@ -37,14 +37,14 @@ def run(
     if how is None:
         shapes = list(dict.fromkeys(shape for part in parts for shape in part.shapes))
         modes = list(dict.fromkeys(mode for part in parts for mode in part.modes))
-        found, missing = fill(op, shapes, modes, bench, store, progress, budget_s)
+        table_lines, missing = fill(op, shapes, modes, bench, store, progress, budget_s)
     else:
-        found, missing = [], 0
+        table_lines, missing = [], 0
         for part, left_s in timed(parts, until):
-            found += find(op, part.shapes, part.modes, bench, store, progress, how, left_s)
+            table_lines += find(op, part.shapes, part.modes, bench, store, progress, how, left_s)
     for line in how_it_went(bench, store, earlier, monotonic() - began):
         note(line)
-    return found, missing
+    return table_lines, missing
 
 
 def need_all(missing: int) -> None:

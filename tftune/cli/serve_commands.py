@@ -79,11 +79,11 @@ def list_tokens(db: ServiceDb = DB, as_json: Json = False) -> None:
     with _database(db, must=True) as database:
         from tftune.serve.tokens import listed
 
-        found = listed(database)
+        tokens = listed(database)
     if as_json:
-        return print_json(found)
+        return print_json(tokens)
     head = ["id", "name", "scopes", "node", "created", "expires", "revoked"]
-    print_table(f"tokens in {db}", head, [[_cell(row[name]) for name in head] for row in found])
+    print_table(f"tokens in {db}", head, [[_cell(row[name]) for name in head] for row in tokens])
 
 
 def revoke_token(

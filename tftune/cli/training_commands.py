@@ -49,19 +49,19 @@ def train(
     from tftune.report.training import HEAD, REGRET, details, summary
 
     source = _source(op, target, bench, db)
-    found, word = fit(source, say=note), tables.BENCH_WORDS[source.bench]
+    fitted, word = fit(source, say=note), tables.BENCH_WORDS[source.bench]
     if as_json:
         modes = {
-            name: {**pack_mode(mode), "held_out": found.reports[name]}
-            for name, mode in found.modes.items()
+            name: {**pack_mode(mode), "held_out": fitted.reports[name]}
+            for name, mode in fitted.modes.items()
         }
         return print_json(
             {"op": op, "target": source.target, "bench": source.bench, "times": word,
              "modes": modes}
         )  # fmt: skip
-    print_table(f"{op} on {source.target}, {word}", HEAD, summary(found))
+    print_table(f"{op} on {source.target}, {word}", HEAD, summary(fitted))
     print(REGRET)
-    print("\n" + "\n".join(details(found)) if verbose else "--verbose prints each tree")
+    print("\n" + "\n".join(details(fitted)) if verbose else "--verbose prints each tree")
     for sentence in tables.assumptions(source.bench, source.target):
         print(sentence)
 
@@ -84,15 +84,15 @@ def export(
     from tftune.report.tables import BENCH_WORDS, assumptions
 
     source = _source(op, target, bench, db)
-    found, word = fit(source, say=note), BENCH_WORDS[source.bench]
-    origin = provenance(found.datasets, found.reports, newest_build(source))
-    path = write(found.modes, out or Path(f"{op}__{source.target}.json"), origin)
+    fitted, word = fit(source, say=note), BENCH_WORDS[source.bench]
+    origin = provenance(fitted.datasets, fitted.reports, newest_build(source))
+    path = write(fitted.modes, out or Path(f"{op}__{source.target}.json"), origin)
     if as_json:
         return print_json(
             {"artifact": str(path), "op": op, "target": source.target, "bench": source.bench,
-             "times": word, "modes": list(found.modes), "rows": origin.rows}
+             "times": word, "modes": list(fitted.modes), "rows": origin.rows}
         )  # fmt: skip
-    modes = ", ".join(found.modes)
+    modes = ", ".join(fitted.modes)
     print(f"{path}: {op} on {source.target}, {word}, modes {modes}, {origin.rows:,} rows")
     for sentence in assumptions(source.bench, source.target):
         print(sentence)
@@ -119,15 +119,15 @@ def report(
     with open_store(db) as store:
         machine = name_in_rows(target, db) if target else None
         wanted = (operation(op).name if op else None, machine, bench)
-        found, runs = sources(store.trials(), store.runs()), store.runs()
+        all_sources, runs = sources(store.trials(), store.runs()), store.runs()
         taxes = current(store.trials(stage=TAX, condition=None), runs)
     chosen = [
         source
-        for source in found
+        for source in all_sources
         if all(w in (None, h) for w, h in zip(wanted, source.key, strict=True))
     ]
     if not chosen:
-        there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in found) or "nothing"
+        there = ", ".join(f"{s.op} on {s.target} ({s.bench})" for s in all_sources) or "nothing"
         raise ValueError(f"{db} has no rows to report; it has {there}; run `tftune search`")
     written: list[str] = []
     for source in chosen:
@@ -148,5 +148,5 @@ def _source(op: str, target: str | None, bench: str | None, db: Path) -> Source:
     from tftune.pipeline.training_job import choose, sources
 
     with open_store(db) as store:
-        found = sources(store.trials(condition=None), store.runs())
-    return choose(found, operation(op).name, target, bench, str(db))
+        all_sources = sources(store.trials(condition=None), store.runs())
+    return choose(all_sources, operation(op).name, target, bench, str(db))

@@ -117,13 +117,13 @@ def _job(asked: TuneOptions, path: Path) -> Job:
     config, machine = read_config(path), find_target(on, asked.target, asked.chip, asked.db)
     world = asked.tp or machine.gpus
     batches, prefill = _sizes(asked.batches, "batches"), _sizes(asked.prefill, "prefill")
-    found = model_shapes(config, world, asked.plan, batches, prefill)
-    check_worlds(found.shapes, machine, None)
+    model = model_shapes(config, world, asked.plan, batches, prefill)
+    check_worlds(model.shapes, machine, None)
     machine = Target.of(machine.chip, world)
     if on == "model" and (off := machine.chip.why_no_model(world)):
         raise ValueError(f"--on model --target {machine}: {off}")
     budget_s = seconds(asked.budget or OF_MODEL)
-    return Job(found, modes_of(asked.mode), on, machine, budget_s, asked.out)
+    return Job(model, modes_of(asked.mode), on, machine, budget_s, asked.out)
 
 
 def _sizes(text: str, name: str) -> tuple[int, ...]:
@@ -149,14 +149,14 @@ def _tune_model(job: Job, path: Path, db: Path, as_json: bool) -> None:
     progress.start(None)
     with open_store(db, write=True) as store:
         try:
-            found = run(job, store, progress.advance, progress.doing)
+            tuned = run(job, store, progress.advance, progress.doing)
         finally:
             progress.finish()
     if as_json:
-        print_json(_json(job, path, found))
+        print_json(_json(job, path, tuned))
     else:
-        _show(job, title, found)
-    _end(found)
+        _show(job, title, tuned)
+    _end(tuned)
 
 
 def _json(job: Job, path: Path, found: Tuned) -> dict[str, object]:

@@ -77,8 +77,8 @@ def list_findings(
         with open_store(db, write=True, new=False) as store:
             change(store, name, "closed" if close else "acknowledged", note, now())
     with open_store(db) as store:
-        found = findings(store)
-    shown = [finding for finding in found if every or finding.state != "closed"]
+        all_findings = findings(store)
+    shown = [finding for finding in all_findings if every or finding.state != "closed"]
     if as_json:
         print_json([finding.to_dict() for finding in shown])
     else:
@@ -91,8 +91,8 @@ def list_findings(
             ]
             for one in shown
         ]  # fmt: skip
-        print_table(f"{len(shown)} of {len(found)} findings in {db}", head, rows)
+        print_table(f"{len(shown)} of {len(all_findings)} findings in {db}", head, rows)
         print("times: of the last checks over the baseline, with its 95 % interval")
         for one in shown:
             print(f"{one.id}: {one.text}")
-    raise typer.Exit(1 if any(finding.state == "open" for finding in found) else 0)
+    raise typer.Exit(1 if any(finding.state == "open" for finding in all_findings) else 0)

@@ -153,7 +153,7 @@ class Source:
 def pull_all(source: Source, target: str) -> list[Artifact]:
     """The artifacts of a target, of every operation that has one; what is kept for want of the
     service is logged once. Raises ServiceError where there is none at all."""
-    found, refused = list[Artifact](), list[ServiceError]()
+    artifacts, refused = list[Artifact](), list[ServiceError]()
     until, away = monotonic() + LIMIT_S, None
     for op in packages():
         limit_s = min(SERVING_S, max(0.0, until - monotonic()))
@@ -164,15 +164,15 @@ def pull_all(source: Source, target: str) -> list[Artifact]:
             refused.append(error)
             why: ServiceError | None = error
         else:
-            found.append(pulled.artifact)
+            artifacts.append(pulled.artifact)
             why = pulled.why_kept
             if why is not None:
                 log_once(f"kept {source.service.url} {op}", pulled.sentence())
         if isinstance(why, Unreachable):  # once is waited for it, not for each operation
             away = why
-    if not found:
+    if not artifacts:
         raise refused[0]
-    return found
+    return artifacts
 
 
 def source_at(url: str, stage: str = "stable") -> Source:

@@ -76,7 +76,7 @@ def read_settings(path: Path | None = None) -> Settings:
     """
     place = Path.home() / FILE if path is None else path
     try:
-        found = tomllib.loads(place.read_text())
+        table = tomllib.loads(place.read_text())
     except FileNotFoundError as error:
         if path is None:
             return Settings()
@@ -85,7 +85,7 @@ def read_settings(path: Path | None = None) -> Settings:
         ) from error
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot read {place}: {error}; see docs/fleet.md for its form") from error
-    return _checked(place, found)
+    return _checked(place, table)
 
 
 def _checked(place: Path, found: dict[str, Any]) -> Settings:

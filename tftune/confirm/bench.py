@@ -254,8 +254,8 @@ class InChildren:
             if time.monotonic() > until:
                 raise TimeoutError(f"rank 0 had not answered after {limit_s:g} s; see its output")
             time.sleep(POLL_S)
-        found: tuple[Any, ...] = pickle.loads(reply.read_bytes())
-        return found
+        posted: tuple[Any, ...] = pickle.loads(reply.read_bytes())
+        return posted
 
     def close(self) -> None:
         """Nothing collective: it is called after one rank's exception, too."""

@@ -78,13 +78,13 @@ def _won_here(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
 @cache
 def _winners(op: str, folder: Path, chip: str) -> PastWinners:
     """Winners in all files of rows there; a file that cannot be read proposes nothing."""
-    found: list[Trial] = []
+    trials: list[Trial] = []
     for path in sorted(folder.glob(f"{chip}*.jsonl")):
         try:
-            found += (trial for trial in read_rows(path)[1] if trial.op == op)
+            trials += (trial for trial in read_rows(path)[1] if trial.op == op)
         except (OSError, StoreError, ValueError):
             continue
-    return PastWinners(found)
+    return PastWinners(trials)
 
 
 @cache

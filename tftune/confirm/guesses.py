@@ -43,9 +43,9 @@ def changes(shape: Shape, mode: str, config: Config, chip: Chip | None) -> list[
     one. None of them where the chip is not known: then most would not run."""
     if chip is None:
         return []
-    found = around(operation(shape.op).space, shape, chip, config, repaired=False)
+    configs = around(operation(shape.op).space, shape, chip, config, repaired=False)
     time_us = _modelled(shape, mode, chip)
-    return found if time_us is None else sorted(found, key=time_us)
+    return configs if time_us is None else sorted(configs, key=time_us)
 
 
 def _modelled(shape: Shape, mode: str, chip: Chip | None) -> Callable[[Config], float] | None:

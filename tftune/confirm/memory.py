@@ -105,8 +105,8 @@ class View:
 
     def of(self, shapes: Iterable[Shape], mode: str) -> dict[Shape, Selection]:
         """The answers for those shapes that have one."""
-        found = {shape: self.answers.get((mode, shape)) for shape in shapes}
-        return {shape: answer for shape, answer in found.items() if answer is not None}
+        answers = {shape: self.answers.get((mode, shape)) for shape in shapes}
+        return {shape: answer for shape, answer in answers.items() if answer is not None}
 
 
 class Memory:

@@ -107,8 +107,8 @@ def warm_up(
     answers: Answers = {} if again else kept.of(request.shapes, mode)
     new = _measured_here(request, workspace, here, selector, kept.rows, answers)
     if where is None:
-        found = {(mode, shape): selection for shape, selection in new.items()}
-        remember(workspace, here, found, payload_bytes(*request.shapes), again)
+        selections = {(mode, shape): selection for shape, selection in new.items()}
+        remember(workspace, here, selections, payload_bytes(*request.shapes), again)
     for shape in request.shapes:
         selector.confirm(shape, mode, answers[shape])
     if on_gpu:
@@ -344,7 +344,7 @@ def _ratio(found: Measurement) -> str:
 def _best_other(outcomes: Mapping[Config, Outcome]) -> str:
     """Why no fused config was taken, in words."""
     fused = {c: outcome for c, outcome in outcomes.items() if c.variant != BSP}
-    known = {c: found for c, found in fused.items() if isinstance(found, Measurement)}
+    known = {c: measured for c, measured in fused.items() if isinstance(measured, Measurement)}
     if known:
         best = max(known, key=lambda config: known[config].speedup or 0.0)
         return f"the best other config, {best.variant}, is {_ratio(known[best])}"

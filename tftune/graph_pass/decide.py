@@ -50,13 +50,13 @@ def most(judgements: Sequence[Judgement]) -> int:
     >>> most([Judgement("all_reduce", "", True, "", gains_us=one) for one in (few, many)])
     1
     """
-    found = [one.gains_us or {0: one.gain_us} for one in judgements]
-    best = {m: max(one.get(m, 0.0) for one in found) for one in found for m in one}
+    gains_of = [one.gains_us or {0: one.gain_us} for one in judgements]
+    best = {m: max(one.get(m, 0.0) for one in gains_of) for one in gains_of for m in one}
 
     def share(gains: Mapping[int, float]) -> float:
         return sum(gain / best[m] for m, gain in gains.items() if best[m])
 
-    return max(reversed(range(len(found))), key=lambda place: share(found[place]))
+    return max(reversed(range(len(gains_of))), key=lambda place: share(gains_of[place]))
 
 
 @dataclass(frozen=True)
@@ -141,16 +141,16 @@ class Judge:
                 make.func.op, f"m={m}", False, "no M of its range divides by the ranks"
             )
         least, most = shapes[0].m, shapes[-1].m
-        found = [self._at(shape, extra_us) for shape in shapes]
-        best = max(range(len(found)), key=lambda index: found[index].gain_us)
+        judgements = [self._at(shape, extra_us) for shape in shapes]
+        best = max(range(len(judgements)), key=lambda index: judgements[index].gain_us)
         text = str(shapes[0]).replace(f"m={least},", f"m={m},", 1)
-        if not (count := sum(one.faster for one in found)):
-            reason = f"BSP for every M tried, {least} to {most}: {found[-1].reason}"
+        if not (count := sum(one.faster for one in judgements)):
+            reason = f"BSP for every M tried, {least} to {most}: {judgements[-1].reason}"
             return Judgement(make.func.op, text, False, reason)
-        reason = f"selects at run time; faster for {count} of {len(found)} M tried"
-        expected_us, bsp_us = found[best].expected_us, found[best].bsp_us
+        reason = f"selects at run time; faster for {count} of {len(judgements)} M tried"
+        expected_us, bsp_us = judgements[best].expected_us, judgements[best].bsp_us
         reason += f", times are of M = {shapes[best].m}"
-        gains = {shape.m: one.gain_us for shape, one in zip(shapes, found, strict=True)}
+        gains = {shape.m: one.gain_us for shape, one in zip(shapes, judgements, strict=True)}
         return Judgement(make.func.op, text, True, reason, expected_us, bsp_us, gains)
 
     def copy_us(self, size_bytes: Size) -> float:

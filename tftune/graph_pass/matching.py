@@ -36,8 +36,8 @@ Size = int | torch.SymInt
 
 def value(node: Any) -> torch.Tensor:
     """The fake tensor that a node stands for."""
-    found: torch.Tensor = node.meta["val"]
-    return found
+    tensor: torch.Tensor = node.meta["val"]
+    return tensor
 
 
 def argument(node: Node, index: int = 0) -> Any:
@@ -180,16 +180,16 @@ def duplicates(pairs: Sequence[tuple[Node, Node]]) -> Iterator[tuple[Node, Node]
 
 def uses(wait: Node) -> list[tuple[Node, Node]]:
     """Every use of what a collective gives as (value, user), behind what may stand between."""
-    found, seen, open_ = [], {wait}, [wait]
+    pairs, seen, open_ = [], {wait}, [wait]
     while open_:
         node = open_.pop(0)
         for user in node.users:
             if user.target not in BETWEEN:
-                found.append((node, user))
+                pairs.append((node, user))
             elif user not in seen:
                 seen.add(user)
                 open_.append(user)
-    return found
+    return pairs
 
 
 def operands(node: Node) -> tuple[Node, Node, Node | None] | None:
@@ -251,12 +251,12 @@ def joined(cat: Node) -> Joined | None:
 
 def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
     """The GEMM as one whose A comes of this gather alone, or why it is not."""
-    found, cast, node = None, None, a
+    join, cast, node = None, None, a
     while node.target in VIEWS or node.target in (CAST, aten.cat.default):
         if node.target is aten.cat.default:
-            if found is not None or (found := joined(node)) is None:
+            if join is not None or (join := joined(node)) is None:
                 return "rows are joined otherwise than a gather leaves them"
-            node = found.source
+            node = join.source
             continue
         if node.target is CAST:
             if cast is not None:
@@ -266,7 +266,7 @@ def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
     given = operands(gemm)
     if node is not wait or given is None or given[0] is not a:
         return f"{gemm.name} needs the gathered A itself, which no kernel returns"
-    order = _gathered_order(a, wait, found)
+    order = _gathered_order(a, wait, join)
     b = weight(given[1])
     if isinstance(order, str) or isinstance(b, str):
         return order if isinstance(order, str) else str(b)
@@ -295,27 +295,27 @@ def _gathered_order(a: Node, wait: Node, found: Joined | None) -> tuple[str, Siz
 def gemm_reduce(collective: Node) -> GemmReduce | str:
     """The GEMM that alone feeds a reduce-scatter or an all-reduce, or why there is none."""
     node = argument(collective)
-    found, path = None, collective
+    join, path = None, collective
     while node.target in VIEWS or node.target in (CAST, aten.cat.default):
         if list(node.users) != [path]:
             return "what is added up is used elsewhere, too"
         if node.target is CAST:
             return f"the result of the GEMM is added up as {value(node).dtype}"
         if node.target is aten.cat.default:
-            if found is not None or (found := joined(node)) is None:
+            if join is not None or (join := joined(node)) is None:
                 return "rows are joined otherwise than a scatter takes them"
             pieces = argument(node)
             split = argument(pieces[0])
-            if len(split.users) != found.parts or any(len(piece.users) != 1 for piece in pieces):
+            if len(split.users) != join.parts or any(len(piece.users) != 1 for piece in pieces):
                 return "what is added up is used elsewhere, too"
-            node, path = found.source, split
+            node, path = join.source, split
             continue
         node, path = argument(node), node
     if (given := operands(node)) is None:
         return "no GEMM feeds it"
     if list(node.users) != [path]:
         return "the result of the GEMM is used elsewhere, too"
-    return _reduced(collective, node, given, found)
+    return _reduced(collective, node, given, join)
 
 
 def _reduced(collective: Node, gemm: Node, given: Any, found: Joined | None) -> GemmReduce | str:

@@ -56,8 +56,8 @@ def norm_after(wait: Node) -> Norm | str:
     if normed:
         return _checked(Norm(residual, argument(normed[0], 1), added, normed[0], 0.0, added), 1)
     wide = [user for user in added.users if user.target is CAST and len(user.users) == 2]
-    found = next(filter(None, map(_scaled, wide)), None)
-    return "no RMSNorm follows" if found is None else _weighted(residual, added, added, *found)
+    scaled = next(filter(None, map(_scaled, wide)), None)
+    return "no RMSNorm follows" if scaled is None else _weighted(residual, added, added, *scaled)
 
 
 def _name(node: Node) -> str:
@@ -112,9 +112,9 @@ def _added_wide(total: Node, cast: Node) -> Norm | str:
     rounded = [one for one in wide.users if one.target is CAST]
     if len(rounded) > 1 or any(value(one).dtype is not value(total).dtype for one in rounded):
         return "the new residual is kept in another dtype"
-    if len(wide.users) - len(rounded) != 2 or (found := _scaled(wide)) is None:
+    if len(wide.users) - len(rounded) != 2 or (scaled := _scaled(wide)) is None:
         return "no RMSNorm follows"
-    return _weighted(residual, next(iter(rounded), None), wide, *found, value(total).dtype)
+    return _weighted(residual, next(iter(rounded), None), wide, *scaled, value(total).dtype)
 
 
 def _user(node: Node) -> Node:

@@ -138,23 +138,23 @@ class Replacement:
 
     def _gather(self, gather: Node, wait: Node) -> None:
         """A gather and what multiplies it: one GEMM, or several."""
-        found: list[GatherGemm] = []
+        matches: list[GatherGemm] = []
         for a, user in matching.uses(wait):
             match = matching.gather_gemm(a, user, wait)
             if isinstance(match, str) or (why := _why_no_order(match)):
                 return self._kept(gather, match if isinstance(match, str) else str(why))
-            found.append(match)
-        if not found:
+            matches.append(match)
+        if not matches:
             return self._kept(gather, "nothing uses it")
         order = {node: place for place, node in enumerate(self.graph.nodes)}
-        found.sort(key=lambda match: order[match.gemm])
-        judgements = [self._judged(match) for match in found]
-        if len(found) > 1:
-            return self._several(gather, found, judgements)
+        matches.sort(key=lambda match: order[match.gemm])
+        judgements = [self._judged(match) for match in matches]
+        if len(matches) > 1:
+            return self._several(gather, matches, judgements)
         if not judgements[0].faster:
             return self._kept(gather, judgements[0].reason, judgements[0])
-        self.editor.gather_gemm(found[0])
-        self._replaced(gather.name, judgements[0], (gather, found[0].gemm))
+        self.editor.gather_gemm(matches[0])
+        self._replaced(gather.name, judgements[0], (gather, matches[0].gemm))
 
     def _judged(self, found: GatherGemm, n: int | None = None, extra_us: float = 0) -> Judgement:
         """What is expected of one call; `n`: of all its columns, where weights are joined."""
@@ -210,15 +210,15 @@ class Replacement:
 
     def _scatter(self, collective: Node, wait: Node) -> None:
         """A GEMM before a reduce-scatter."""
-        found = matching.gemm_reduce(collective)
-        if isinstance(found, str) or (why := _why_no_rows(found, wait)):
-            return self._kept(collective, found if isinstance(found, str) else str(why))
-        judgement = self._reduced(GemmReduceScatter, found)
+        match = matching.gemm_reduce(collective)
+        if isinstance(match, str) or (why := _why_no_rows(match, wait)):
+            return self._kept(collective, match if isinstance(match, str) else str(why))
+        judgement = self._reduced(GemmReduceScatter, match)
         if not judgement.faster:
             return self._kept(collective, judgement.reason, judgement)
         target = torch.ops.tftune.gemm_reduce_scatter.default
-        self.editor.gemm_reduce(found, wait, target)
-        self._replaced(collective.name, judgement, (found.gemm, wait))
+        self.editor.gemm_reduce(match, wait, target)
+        self._replaced(collective.name, judgement, (match.gemm, wait))
 
     def _reduced(self, kind: Any, found: GemmReduce) -> Judgement:
         a, world = value(found.a), self.judge.workspace.world

@@ -74,7 +74,7 @@ def answers(
     known = {artifact.op: artifact for artifact in map(read_artifact, paths)}
     modelled = any(artifact.modelled for artifact in known.values())
     selector = selector_of(folder, target.name, modelled)
-    found = []
+    answered = []
     for layer in layers:
         for mode in modes:
             chosen = selector.select(layer.shape, mode)
@@ -83,8 +83,8 @@ def answers(
                 low = chosen.interval[0] if chosen.interval else 1.0
                 named = str(chosen.config), chosen.config.variant, chosen.source
                 times = chosen.bsp_us or now_us * low, now_us
-                found.append(Answer(layer, mode, *named, *times, chosen.interval))
-    return found
+                answered.append(Answer(layer, mode, *named, *times, chosen.interval))
+    return answered
 
 
 def _has(artifact: Artifact | None, layer: Layer, mode: str) -> bool:
@@ -96,7 +96,7 @@ def _has(artifact: Artifact | None, layer: Layer, mode: str) -> bool:
 
 def steps(layers: Sequence[Layer], answered: Sequence[Answer]) -> list[Step]:
     """The steps all of whose layers were measured, by way, mode and M."""
-    found = []
+    measured_steps = []
     sizes = sorted({layer.m for layer in layers})
     for way in WAYS:
         for mode in dict.fromkeys(answer.mode for answer in answered):
@@ -104,8 +104,8 @@ def steps(layers: Sequence[Layer], answered: Sequence[Answer]) -> list[Step]:
                 wanted = {each for each in layers if way in each.ways and each.m == m}
                 known = [a for a in answered if a.mode == mode and a.layer in wanted]
                 if wanted and {answer.layer for answer in known} == wanted:
-                    found.append(_step(way, mode, m, known))
-    return found
+                    measured_steps.append(_step(way, mode, m, known))
+    return measured_steps
 
 
 def _step(way: str, mode: str, m: int, known: Sequence[Answer]) -> Step:

@@ -20,12 +20,12 @@ def write_artifacts(
     layers run BSP: rows of one model say little of another's, and judging what they say takes
     minutes.
     """
-    found = sources(store.trials(condition=None), store.runs())
+    all_sources = sources(store.trials(condition=None), store.runs())
     measured = {
-        source.op for source in found if (source.target, source.bench) == (target.name, bench)
+        source.op for source in all_sources if (source.target, source.bench) == (target.name, bench)
     }
     return [
-        _written(choose(found, op, target.name, bench, str(store.path)), folder)
+        _written(choose(all_sources, op, target.name, bench, str(store.path)), folder)
         for op in dict.fromkeys(ops)
         if op in measured
     ]

@@ -123,11 +123,11 @@ def world_of(*shapes: Shape) -> int:
 def lengths_of(known: Operation, text: str) -> list[str]:
     """What `--lengths` names, each as rows have it: empty for full sequences. Raises ValueError for
     an unknown distribution, and for any in an operation without lengths."""
-    found = []
+    lengths = []
     for name in text.split(","):
         spelt = "" if name == "full" else known.checked_lengths(name)
-        found.append("" if spelt == "full" else spelt)
-    return list(dict.fromkeys(found))
+        lengths.append("" if spelt == "full" else spelt)
+    return list(dict.fromkeys(lengths))
 
 
 def make_drill(inject: str | None, seed: int, on: str) -> Drill | None:
@@ -152,14 +152,14 @@ def measured_here(op: str, path: Path | None) -> Artifact:
     from tftune.models.artifact import SHIPPED, read_artifact
 
     here = detect()
-    found = read_artifact(path or SHIPPED / f"{operation(op).name}__{here}.json")
-    if (found.op, found.target.name, found.modelled) != (op, here.name, False):
-        times = "modelled" if found.modelled else "measured"
+    artifact = read_artifact(path or SHIPPED / f"{operation(op).name}__{here}.json")
+    if (artifact.op, artifact.target.name, artifact.modelled) != (op, here.name, False):
+        times = "modelled" if artifact.modelled else "measured"
         raise ValueError(
-            f"{found.path} has {times} times of {found.op} on {found.target}, and this machine "
-            f"is {here}: there is nothing to measure again; run `tftune search {op}`"
+            f"{artifact.path} has {times} times of {artifact.op} on {artifact.target}, and this "
+            f"machine is {here}: there is nothing to measure again; run `tftune search {op}`"
         )
-    return found
+    return artifact
 
 
 def make_bench(

@@ -31,22 +31,22 @@ def wanted(selector: Selector, shape: Shape, mode: str, chip: Chip) -> list[Conf
 def cases(selector: Selector, artifact: Artifact, rows: Sequence[Trial]) -> list[Case]:
     """A case for each shape and distribution of which every form of the config that answers for the
     shape has a time. `rows`: of one mode, under lengths."""
-    found = []
+    candidates = []
     for (shape, lengths), trials in _by_place(artifact.op, rows).items():
         base = selector.without_facts(shape, trials[0].mode)
         if base.source != "fallback":
             times = _times_us(trials)
-            found.append(case(shape, lengths, base.config, artifact.target.chip, times.get))
-    return [each for each in found if each is not None]
+            candidates.append(case(shape, lengths, base.config, artifact.target.chip, times.get))
+    return [each for each in candidates if each is not None]
 
 
 def _by_place(op: str, rows: Iterable[Trial]) -> dict[tuple[Shape, str], list[Trial]]:
-    found: dict[tuple[Shape, str], list[Trial]] = {}
+    by_place: dict[tuple[Shape, str], list[Trial]] = {}
     for trial in completed(operation(op).space, oldest_first(rows)):
         name, _, lengths = trial.condition.partition("=")
         if (name, trial.stage) == ("lengths", "matrix") and is_current(trial):
-            found.setdefault((trial.shape, lengths), []).append(trial)
-    return found
+            by_place.setdefault((trial.shape, lengths), []).append(trial)
+    return by_place
 
 
 def _times_us(trials: Sequence[Trial]) -> dict[Config, float]:
@@ -59,8 +59,10 @@ def _times_us(trials: Sequence[Trial]) -> dict[Config, float]:
         if isinstance(trial.outcome, Measurement) and trial.outcome.bsp_samples_us
     ]
     return {
-        config: median(beside) / found.speedup if found.speedup and beside else found.median_us
-        for config, found in measured.items()
+        config: median(beside) / measurement.speedup
+        if measurement.speedup and beside
+        else measurement.median_us
+        for config, measurement in measured.items()
     }
 
 
@@ -68,5 +70,5 @@ def learned(artifact: Artifact, mode: str, rows: Iterable[Trial]) -> FactsModel 
     """The trees of one mode; None where rows are of too few distributions. `artifact`: what answers
     without facts; `rows`: of its operation, target and bench."""
     selector = Selector(artifact, allow_modelled=True, check_source=False)
-    found = cases(selector, artifact, [row for row in rows if row.mode == mode])
-    return train(found) if found else None
+    mode_cases = cases(selector, artifact, [row for row in rows if row.mode == mode])
+    return train(mode_cases) if mode_cases else None

@@ -143,14 +143,14 @@ class Measuring:
 
     def _finals(self, stakes: Iterable[Stake]) -> list[Task]:
         """The two fastest configs of each place where one is faster than BSP."""
-        found = []
+        tasks = []
         for stake in stakes:
             rows = self._rows[stake.shape.op]
             ratios, bsp = rows.ratios(stake.place), rows.bsp(stake.place)
             ranked = sorted((c for c in ratios if c.variant != BSP), key=ratios.__getitem__)
             if bsp and ranked and ratios[ranked[0]] < 1 and not rows.finals(stake.place):
-                found.append(Task(stake.place, (bsp.config,), tuple(ranked[:2]), "final"))
-        return found
+                tasks.append(Task(stake.place, (bsp.config,), tuple(ranked[:2]), "final"))
+        return tasks
 
     def _all(self, tasks: Iterable[Task], window: int, until: float, count: int = 0) -> None:
         """Measure tasks as their kernels are compiled; so many wait for that at a time. `count`:

@@ -40,12 +40,12 @@ def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[St
     calls: dict[Shape, int] = {}
     for layer in layers:
         calls[layer.shape] = calls.get(layer.shape, 0) + layer.calls
-    found = [
+    all_stakes = [
         Stake((shape, mode), count * expected_us(shape, mode, chip))
         for shape, count in calls.items()
         for mode in modes
     ]
-    return sorted(found, key=lambda stake: -stake.us)
+    return sorted(all_stakes, key=lambda stake: -stake.us)
 
 
 def expected_us(shape: Shape, mode: str, chip: Chip) -> float:

@@ -58,14 +58,14 @@ class Proposals:
         """So many that were not tried there: the rest of the first, the winners of measured shapes
         nearby, then changes of one knob of the winner. Empty where nothing is left."""
         tried = self._rows.searched(place).keys() | self._tried.setdefault(place, set())
-        found: list[Config] = []
+        configs: list[Config] = []
         for config in self._all(place):
-            if len(found) == count:
+            if len(configs) == count:
                 break
-            if config not in tried and config not in found:
-                found.append(config)
-        self._tried[place] |= set(found)
-        return found
+            if config not in tried and config not in configs:
+                configs.append(config)
+        self._tried[place] |= set(configs)
+        return configs
 
     def _all(self, place: Place) -> Iterator[Config]:
         yield from self.first(place)

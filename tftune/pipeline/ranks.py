@@ -66,8 +66,8 @@ class NodeRanks:
         return self._supervisor.start()
 
     def confirm(self, order: Order) -> dict[Config, Outcome]:
-        found, _ = self._supervisor.confirm(order)
-        return found
+        outcomes, _ = self._supervisor.confirm(order)
+        return outcomes
 
     def close(self) -> None:
         self._supervisor.close()

@@ -41,5 +41,5 @@ def knowledge(
 
 def artifacts(op: str, target: Target) -> list[Artifact]:
     """The shipped artifacts of this target, or else of its relatives, the nearest first."""
-    found = relatives.artifacts(op, target)
-    return [artifact for artifact in found if artifact.target.name == target.name] or found
+    shipped = relatives.artifacts(op, target)
+    return [artifact for artifact in shipped if artifact.target.name == target.name] or shipped

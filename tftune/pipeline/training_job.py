@@ -87,7 +87,7 @@ class Fit:
     def reports(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The evaluations as an artifact has them."""
         return {
-            mode: {title: found.to_dict() for title, found in each.items()}
+            mode: {title: evaluation.to_dict() for title, evaluation in each.items()}
             for mode, each in self.evaluations.items()
         }
 
@@ -166,14 +166,14 @@ def fit(
         each: Each = stack.enter_context(_sharing()) if large else map
         if judged:
             each = _counting(each, say)
-        found = {
+        by_mode = {
             mode: _learned(layouts, judged, each, say, spanning) for mode, layouts in parts.items()
         }
     return Fit(
         source,
         datasets,
-        {mode: _with_facts(source, mode, one, say) for mode, (one, _) in found.items()},
-        {mode: each for mode, (_, each) in found.items()},
+        {mode: _with_facts(source, mode, one, say) for mode, (one, _) in by_mode.items()},
+        {mode: each for mode, (_, each) in by_mode.items()},
     )
 
 
@@ -212,11 +212,11 @@ def _counting(each: Each, say: Say, clock: Callable[[], float] = monotonic) -> E
 
     def counted(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         listed, spoke = list(items), clock()
-        for number, found in enumerate(each(work, listed), start=1):
+        for number, judgement in enumerate(each(work, listed), start=1):
             if clock() - spoke >= SAID_S:
                 say(f"judged {number} of {len(listed)} folds")
                 spoke = clock()
-            yield found
+            yield judgement
 
     return counted
 
@@ -235,8 +235,8 @@ def _learned(
         say(f"learned mode {part.mode}, {models[layout].title}: {len(part.shapes)} shapes")
     evaluations: dict[str, Evaluation] = {}
     for layout, part in parts.items() if judged else ():
-        if (found := evaluate(part, each=each)) is not None:
-            evaluations[models[layout].title] = found
+        if (evaluation := evaluate(part, each=each)) is not None:
+            evaluations[models[layout].title] = evaluation
     return Mode(models, lent(parts, models)), evaluations
 
 

@@ -79,10 +79,10 @@ def tune(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -> Tu
     middle = time.monotonic()
     doing("artifacts")
     paths = write_artifacts(store, job.ops, job.target, job.on, job.folder)
-    found = answers(job.model.layers, job.modes, paths, job.folder, job.target)
-    lacking = len(job.model.layers) * len(job.modes) - len(found)
+    answered = answers(job.model.layers, job.modes, paths, job.folder, job.target)
+    lacking = len(job.model.layers) * len(job.modes) - len(answered)
     spent_s = {"measuring": middle - began, "artifacts": time.monotonic() - middle}
-    tables = tuple(found), tuple(steps(job.model.layers, found))
+    tables = tuple(answered), tuple(steps(job.model.layers, answered))
     return Tuned(tuple(paths), *tables, lacking, stopped, spent_s)
 
 

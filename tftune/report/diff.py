@@ -72,12 +72,12 @@ def diff(one: Artifact, other: Artifact) -> Difference:
     asked = [Selector(each, allow_modelled=True, check_source=False) for each in (one, other)]
     answers = [
         Answer(s, mode, *(selector.select(s, mode).config for selector in asked))
-        for mode, found in shapes.items()
-        for s in found
+        for mode, mode_shapes in shapes.items()
+        for s in mode_shapes
     ]
     return Difference(
         [*_origin(one.document, other.document)],
-        {mode: len(found) for mode, found in shapes.items()},
+        {mode: len(mode_shapes) for mode, mode_shapes in shapes.items()},
         [answer for answer in answers if answer.one != answer.other],
     )
 

@@ -161,18 +161,18 @@ def _apart(one: Shape, other: Shape) -> float:
 def _origin(artifact: Artifact, shape: Shape, mode: str) -> Iterator[str]:
     """What the artifact rests on: rows, build, and how it does on shapes held out, those like this
     one among them."""
-    found = artifact.document
+    document = artifact.document
     versions = ", ".join(
         f"{name} {version}"
-        for name, version in stamp(found).items()
+        for name, version in stamp(document).items()
         if name in ("driver", "torch", "triton")
     )
-    rows = f"{found['rows']:,} rows, {found['created'][:10]}"
+    rows = f"{document['rows']:,} rows, {document['created'][:10]}"
     yield f"artifact: {artifact.path}, digest {artifact.digest[:12]}, {rows}"
     yield f"times are of: {versions or 'no build'}"
     yield from assumptions(artifact.bench, artifact.target.name)
     modelled = "" if artifact.bench == "node" else ", both as modelled"
-    if report := found["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
+    if report := document["held_out"].get(mode, {}).get(layout_text(shape.op, shape.layout)):
         regret = report["selector"]["geomean_regret"]
         best = f"1 being the fastest config known{modelled}"
         mean = f"regret {regret:.3f} (geometric mean{_judged(report)})"
@@ -259,6 +259,6 @@ def _times(line: Line, variants: Sequence[str]) -> Iterator[str]:
         if variant not in line.by_variant:
             yield "-"
             continue
-        found = measurement(line.by_variant[variant])
-        low, high = found.interval_us
-        yield f"{found.median_us:,.1f}" + (f" ({low:,.1f}-{high:,.1f})" if low < high else "")
+        measured = measurement(line.by_variant[variant])
+        low, high = measured.interval_us
+        yield f"{measured.median_us:,.1f}" + (f" ({low:,.1f}-{high:,.1f})" if low < high else "")

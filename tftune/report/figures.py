@@ -97,7 +97,7 @@ def best_beside_bsp(line: Line) -> tuple[str, Speedup] | None:
 
 def speedups(line: Line) -> dict[str, Speedup]:
     """The speed-up over BSP of every other variant that has one."""
-    return {name: found.ratio for name, found in line.verdicts.items() if name != BSP}
+    return {name: verdict.ratio for name, verdict in line.verdicts.items() if name != BSP}
 
 
 def overview_figure(series: Sequence[Series]) -> Figure | None:
@@ -106,16 +106,16 @@ def overview_figure(series: Sequence[Series]) -> Figure | None:
     """
     drawn = [(each, [(line, best_beside_bsp(line)) for line in each.lines]) for each in series]
     points = {
-        each: [(size_of(line.shape), *best) for line, best in found if best is not None]
-        for each, found in drawn
+        each: [(size_of(line.shape), *best) for line, best in curve if best is not None]
+        for each, curve in drawn
     }
-    points = {each: found for each, found in points.items() if found}
+    points = {each: curve for each, curve in points.items() if curve}
     if not points:
         return None
     figure, ax = _frame(WIDE, left=62, right=114, bottom=44, top=34)
     ends: Ends = {}
-    for each, found in points.items():
-        xs, ys = [size for size, _, _ in found], [ratio.ratio for _, _, ratio in found]
+    for each, curve in points.items():
+        xs, ys = [size for size, _, _ in curve], [ratio.ratio for _, _, ratio in curve]
         ax.plot(xs, ys, color=INK if each.is_papers else RULE, lw=2 if each.is_papers else 0.9,
                 zorder=4 if each.is_papers else 2)  # fmt: skip
         if each.is_papers:
@@ -133,12 +133,12 @@ def overview_figure(series: Sequence[Series]) -> Figure | None:
 
 def _mark_variants(ax: Axes, points: Mapping[Series, Sequence[tuple[int, str, Speedup]]]) -> None:
     """A mark for each point, by variant; those of the paper's series are larger."""
-    for variant in sorted({name for found in points.values() for _, name, _ in found}):
+    for variant in sorted({name for curve in points.values() for _, name, _ in curve}):
         for is_papers in (True, False):
             marked = [
                 (size, ratio.ratio)
-                for each, found in points.items()
-                for size, name, ratio in found
+                for each, curve in points.items()
+                for size, name, ratio in curve
                 if name == variant and each.is_papers == is_papers
             ]
             ax.scatter(
@@ -359,7 +359,7 @@ def _ratio_axis(ax: Axes, low: float, high: float) -> None:
     ax.set_yscale("log")
     ax.set_ylim(low, high)
     within = [[tick for tick in ticks if low <= tick <= high] for ticks in RATIOS]
-    ticks = next((found for found in within if len(found) >= FEWEST_TICKS), within[-1])
+    ticks = next((candidate for candidate in within if len(candidate) >= FEWEST_TICKS), within[-1])
     ax.set_yticks(ticks, [f"{tick:g}{TIMES}" for tick in ticks])
     ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     ax.axhspan(1, high, color=BAND, lw=0, zorder=0)

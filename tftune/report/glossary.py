@@ -68,7 +68,7 @@ def terms(
         for choice in op.space.variants.get(variant, ())
         if choice.name in named
     }
-    found = op.module("features").FEATURES if features else {}
+    described = op.module("features").FEATURES if features else {}
     return [
         ("Words", {
             **{word: BENCHES_MEAN[bench] for bench, word in benches.items()},
@@ -78,21 +78,21 @@ def terms(
         }),
         ("Variants", variant_meanings(op, variants)),
         ("Knobs", choices),
-        ("Features of the trees", {name: found[name][0] for name in features}),
+        ("Features of the trees", {name: described[name][0] for name in features}),
     ]  # fmt: skip
 
 
 def variant_meanings(op: Operation, variants: Iterable[str]) -> dict[str, str]:
     """The first sentence of each variant's file, which is read and not imported: that would ask for
     Triton. Without those that have no file of their own."""
-    found = {}
+    meanings = {}
     for variant in variants:
         spec = find_spec(f"{op.package}.variants") and find_spec(f"{op.package}.variants.{variant}")
         if spec and spec.origin:
             doc = ast.get_docstring(ast.parse(Path(spec.origin).read_text("utf-8"))) or ""
             first = " ".join(doc.split("\n\n")[0].split())
-            found[label(variant)] = first.removeprefix(f"{variant}: ").rstrip(".")
-    return found
+            meanings[label(variant)] = first.removeprefix(f"{variant}: ").rstrip(".")
+    return meanings
 
 
 def calls(op: Operation) -> list[str]:

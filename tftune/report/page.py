@@ -55,7 +55,7 @@ MANY_LEAVES = 16
 def html(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> str:
     """The whole document. `overviews`: by mode, the figure of all its series."""
     lines = [line for each in series for line in each.lines]
-    found = [
+    all_sections = [
         ("speed-up", "Speed-up by size", _overview(page, series, overviews)),
         ("results", "Results", results(page.op, series)),
         ("variants", "Speed-up of every variant", _panels(page, series, _speedups(lines, page))),
@@ -67,7 +67,7 @@ def html(page: Page, series: Sequence[Series], overviews: Mapping[str, str]) -> 
         ("glossary", "Glossary", _glossary(page, lines)),
         ("provenance", "Provenance", _provenance(page, lines)),
     ]
-    sections = [(name, title, body) for name, title, body in found if body]
+    sections = [(name, title, body) for name, title, body in all_sections if body]
     links = "".join(f"<a href='#{name}'>{escape(title)}</a> " for name, title, _ in sections)
     bodies = "".join(
         f"<section><h2 id='{name}'>{escape(title)}</h2>\n{body}</section>\n"
@@ -86,7 +86,7 @@ def _opening(page: Page, lines: Sequence[Line]) -> str:
     word = page.word
     what = glossary.prose(glossary.calls(operation(page.op))[0])
     cards = "".join(
-        _card(mode, list(found)) for mode, found in groupby(lines, key=lambda line: line.mode)
+        _card(mode, list(group)) for mode, group in groupby(lines, key=lambda line: line.mode)
     )
     return (
         f"<header><h1>{escape(page.op)} on {escape(page.target)} "
@@ -188,8 +188,8 @@ def _panels(page: Page, series: Sequence[Series], drawing: tuple[str, Draw]) -> 
     layouts open."""
     caption, draw = drawing
     made = [f"<p class='quiet'>{escape(caption)}</p>\n"]
-    for mode, found in groupby(series, key=lambda each: each.mode):
-        several = [each for each in found if len(each.lines) > 1]
+    for mode, of_mode in groupby(series, key=lambda each: each.mode):
+        several = [each for each in of_mode if len(each.lines) > 1]
         drawn = dict(zip(several, draw(several), strict=True)) if several else {}
         made += [f"<h3>Mode {escape(mode)}</h3>"] if several else []
         for layout, group in groupby(several, key=lambda each: each.layout):
@@ -213,16 +213,16 @@ def _figure(series: Series, drawn: str) -> str:
 def _scaling(page: Page, lines: Sequence[Line]) -> str:
     """One problem on more and more ranks, where there is one of several numbers of ranks."""
     scaled = [
-        found
-        for found in groups(lines, lambda line: (line.mode, line.shape.problem)).values()
-        if len({line.shape.to_dict()["world"] for line in found}) > 1
+        group
+        for group in groups(lines, lambda line: (line.mode, line.shape.problem)).values()
+        if len({line.shape.to_dict()["world"] for line in group}) > 1
     ]
     if not scaled:
         return ""
     drawn = "".join(
-        f"<figure><h3>Mode {escape(found[0].mode)}, {page.word}: {_spaced(found[0].shape.problem)}"
+        f"<figure><h3>Mode {escape(group[0].mode)}, {page.word}: {_spaced(group[0].shape.problem)}"
         f"</h3>{figure}</figure>\n"
-        for found, figure in zip(scaled, pictures.scaling_panels(scaled), strict=True)
+        for group, figure in zip(scaled, pictures.scaling_panels(scaled), strict=True)
     )
     return (
         f"<p class='quiet'>The same problem on more and more ranks: µs for one call, {page.word}. "
@@ -244,11 +244,11 @@ def _trees(page: Page) -> str:
         f"{word} times, to a leaf. A time formula then chooses among the leaf's configs and BSP; "
         "the config shown comes near the fastest most often.</p>\n"
     ]
-    for mode, found in page.learned.items():
+    for mode, learned in page.learned.items():
         models = page.trees(mode)
         made.append(f"<h3>Mode {escape(mode)}</h3>\n")
         if not models:
-            why = found if isinstance(found, str) else (
+            why = learned if isinstance(learned, str) else (
                 f"Too few shapes for a tree: {word} shapes, and sizes between them, have answers."
             )  # fmt: skip
             made.append(f"<p class='quiet'>{escape(why)}</p>\n")
@@ -269,12 +269,14 @@ def _failures(page: Page) -> str:
     sentence = f"<p>{counts.total():,} of {len(page.trials):,} trials failed.</p>\n"
     rows = []
     for kind, meaning in FAILURES.items():
-        found = {label(name): n for (failed, name), n in sorted(counts.items()) if failed == kind}
-        by_variant = ", ".join(f"{name} {n:,}" for name, n in found.items())
-        if found:
+        variant_counts = {
+            label(name): n for (failed, name), n in sorted(counts.items()) if failed == kind
+        }
+        by_variant = ", ".join(f"{name} {n:,}" for name, n in variant_counts.items())
+        if variant_counts:
             rows.append(
                 f"<tr><th scope='row' class='text'>{escape(kind)}</th>"
-                f"<td>{sum(found.values()):,}</td>"
+                f"<td>{sum(variant_counts.values()):,}</td>"
                 f"<td class='text'>{escape(by_variant)}</td>"
                 f"<td class='text'>{escape(meaning)}</td></tr>"
             )

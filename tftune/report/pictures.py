@@ -21,8 +21,8 @@ def overviews(series: Sequence[Series], title: str) -> tuple[dict[str, str], dic
     """The best speed-up against the size: by mode, as SVG and as PNG. Modes without a speed-up are
     left out."""
     drawn, files = {}, {}
-    for mode, found in groupby(series, key=lambda each: each.mode):
-        of_mode = list(found)
+    for mode, group in groupby(series, key=lambda each: each.mode):
+        of_mode = list(group)
         if (figure := figures.overview_figure(of_mode)) is not None:
             drawn[mode] = svg(figure, f"overview {mode}", _said_of_all(of_mode))
             files[f"speedup_{mode}"] = png(figure, f"{title}, mode {mode}")
@@ -76,7 +76,7 @@ def _id(series: Series) -> str:
 
 def _said_of_all(series: Sequence[Series]) -> str:
     best = [figures.best_beside_bsp(line) for each in series for line in each.lines]
-    ratios = [found[1].ratio for found in best if found is not None]
+    ratios = [pair[1].ratio for pair in best if pair is not None]
     size = symbol(series[0].lines[0].shape.SIZE)
     return (
         f"Best speed-up over BSP against {size}, mode {series[0].mode}, {series[0].lines[0].word}: "
@@ -102,5 +102,5 @@ def _said(series: Series, ratios: bool) -> str:
 def _value(line: Line, variant: str, ratios: bool) -> str:
     if not ratios:
         return f"{line.median_us(variant):,.1f}"
-    found = figures.speedups(line).get(variant)
-    return "" if found is None else f"{found.ratio:.2f}"
+    speedup = figures.speedups(line).get(variant)
+    return "" if speedup is None else f"{speedup.ratio:.2f}"

@@ -40,8 +40,8 @@ class Page:
 
     def trees(self, mode: str) -> list[LayoutModel]:
         """The layouts of a mode that have a tree, in the order of the mode."""
-        found = self.learned[mode]
-        layouts = [] if isinstance(found, str) else found.layouts.values()
+        learned = self.learned[mode]
+        layouts = [] if isinstance(learned, str) else learned.layouts.values()
         return [model for model in layouts if model.root is not None]
 
     @property

@@ -23,8 +23,8 @@ def results(op: str, series: Sequence[Series]) -> str:
     made: list[str] = []
     for mode, of_mode in groupby(series, key=lambda each: each.mode):
         made.append(f"<h3>Mode {escape(mode)}</h3>")
-        for (layout, is_papers), found in groupby(of_mode, _part):
-            group = list(found)
+        for (layout, is_papers), part in groupby(of_mode, _part):
+            group = list(part)
             title = layout_title(op, layout) + (", the paper's shapes" if is_papers else "")
             is_open = len(made) == 1 and sum(len(each.lines) for each in group) <= MOST_OPEN
             made.append(folded(title, shapes_of(group), _table(op, group), is_open=is_open))

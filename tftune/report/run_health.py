@@ -49,10 +49,10 @@ def doubts(run: Run) -> list[str]:
 def _gpus(reading: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The known numbers of each GPU."""
     gpus = {gpu: values for gpu, values in reading.items() if gpu not in _OTHER}
-    found = {gpu: {name: _number(values, name) for name in _AMD} for gpu, values in gpus.items()}
+    numbers = {gpu: {name: _number(values, name) for name in _AMD} for gpu, values in gpus.items()}
     return {
         gpu: known
-        for gpu, values in found.items()
+        for gpu, values in numbers.items()
         if (known := {name: n for name, n in values.items() if n is not None})
     }
 

@@ -40,8 +40,8 @@ class Series:
 def all_series(lines: Iterable[Line]) -> list[Series]:
     """The lines apart by mode, layout and all sizes but one: layouts of the paper first, then those
     with most lines; within a layout the paper's series first."""
-    found = groups(lines, lambda line: (line.mode, constant_fields(line.shape)))
-    made = [_series(mode, alike) for (mode, _), alike in found.items()]
+    grouped = groups(lines, lambda line: (line.mode, constant_fields(line.shape)))
+    made = [_series(mode, alike) for (mode, _), alike in grouped.items()]
     papers = {each.layout for each in made if each.is_papers}
     lengths = Counter(line.shape.layout for each in made for line in each.lines)
 

@@ -192,13 +192,13 @@ def compact(lines: Sequence[Line]) -> list[tuple[str, list[str], list[list[str]]
     it comes to; above each what its shapes have in common. One for each mode and layout, or for
     each family where that takes more than NARROW characters."""
     made = []
-    for (mode, _), found in groups(lines, lambda line: (line.mode, line.shape.layout)).items():
-        whole = _compact(mode, found)
+    for (mode, _), group in groups(lines, lambda line: (line.mode, line.shape.layout)).items():
+        whole = _compact(mode, group)
         columns = zip(whole[1], *whole[2], strict=True)
         if sum(2 + max(map(len, column)) for column in columns) - 2 <= NARROW:
             made.append(whole)
             continue
-        families = groups(found, lambda line: line.shape.layer).values()
+        families = groups(group, lambda line: line.shape.layer).values()
         made += [_compact(mode, family) for family in families]
     return made
 
@@ -209,10 +209,10 @@ NARROW = 80
 
 def groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
     """The lines by what a function says of them, in the order in which that comes first."""
-    found: dict[Any, list[Line]] = {}
+    by_key: dict[Any, list[Line]] = {}
     for line in lines:
-        found.setdefault(key(line), []).append(line)
-    return found
+        by_key.setdefault(key(line), []).append(line)
+    return by_key
 
 
 def _compact(mode: str, lines: Sequence[Line]) -> tuple[str, list[str], list[list[str]]]:
@@ -280,7 +280,7 @@ def headline(lines: Sequence[Line]) -> list[str]:
     """One sentence for each mode: where a fused variant wins, and by how much; modelled ones also
     after their discount."""
     by_mode = {mode: [line for line in lines if line.mode == mode] for mode in MODES}
-    said = [_mode_headline(mode, found) for mode, found in by_mode.items() if found]
+    said = [_mode_headline(mode, mode_lines) for mode, mode_lines in by_mode.items() if mode_lines]
     kept = [line.discounted > 1 for line in lines if line.discounted is not None]
     if kept:
         said.append(

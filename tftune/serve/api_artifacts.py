@@ -120,7 +120,7 @@ def select(request: Request, body: bodies.Ask) -> Response:
     database = service.database
     selector = selection.selector_at(database, body.op, body.target, body.stage, body.build)
     shapes = selection.parsed_shapes(body.op, body.shapes)
-    found = selection.answers(selector, shapes, body.mode)
-    for source, count in Counter(each["source"] for each in found).items():
+    answers = selection.answers(selector, shapes, body.mode)
+    for source, count in Counter(each["source"] for each in answers).items():
         service.metrics.selections.labels(source).inc(count)
-    return Response(json.dumps(found), media_type="application/json")
+    return Response(json.dumps(answers), media_type="application/json")

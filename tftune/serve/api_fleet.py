@@ -37,8 +37,8 @@ def capture(request: Request, body: bodies.Capture, caller: Node) -> dict[str, i
 def captures(request: Request, op: str, target: str) -> dict[str, Any]:
     """The shapes that a fleet runs, by time at stake, and the share of its time on measured
     ones. Times are those that the stable artifact expects."""
-    found = fleet.captured(service_of(request).database, op, target)
-    return {**fleet.share_measured(found), "shapes": [run.to_dict() for run in found]}
+    runs = fleet.captured(service_of(request).database, op, target)
+    return {**fleet.share_measured(runs), "shapes": [run.to_dict() for run in runs]}
 
 
 @router.post("/findings")

@@ -35,13 +35,13 @@ async def push(
         with rows.Intake(service.settings.limits, node) as intake:
             async for part in request.stream():
                 await run_in_threadpool(intake.feed, part)
-            found = await asyncio.shield(run_in_threadpool(intake.finish, service.database))
+            counts = await asyncio.shield(run_in_threadpool(intake.finish, service.database))
     finally:
         service.uploads.release()
-    for outcome, count in found.items():
+    for outcome, count in counts.items():
         service.metrics.rows.labels(outcome).inc(count)
-    say("rows", node=node, caller=caller.id, **found)
-    return found
+    say("rows", node=node, caller=caller.id, **counts)
+    return counts
 
 
 def _node(request: Request) -> str | None:

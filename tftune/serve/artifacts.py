@@ -102,19 +102,19 @@ def known_digest(database: Database, given: str) -> str:
     Refusal 404."""
     where = sa.or_(ARTIFACTS.c.digest == given, ARTIFACTS.c.sha256 == given)
     with database.reading() as connection:
-        found = connection.execute(sa.select(ARTIFACTS.c.digest).where(where)).scalar()
-    if found is None:
+        digest = connection.execute(sa.select(ARTIFACTS.c.digest).where(where)).scalar()
+    if digest is None:
         raise unknown(f"artifact {given[:12]}", "the history lists the digests")
-    return str(found)
+    return str(digest)
 
 
 def parsed(database: Database, digest: str, op: str, target: str) -> Artifact:
     """The artifact of a digest, kept for the next time. Raises Refusal 404 where it is none of
     this operation and target."""
-    found = _parsed(database, digest)
-    if (found.op, found.target.name) != (op, target):
+    artifact = _parsed(database, digest)
+    if (artifact.op, artifact.target.name) != (op, target):
         raise unknown(f"artifact {digest[:12]} for {op} on {target}", "the history lists digests")
-    return found
+    return artifact
 
 
 @lru_cache(maxsize=KEPT)
@@ -132,11 +132,11 @@ def promote(
     artifact = parsed(database, digest, op, target)
     with database.writing() as connection:
         build, nodes = _origin(connection, digest)
-        found = {each: at_stage(connection, op, target, each, build) for each in gate.STAGES}
-        at = next((each for each in reversed(gate.STAGES) if found[each] == digest), None)
+        digest_of = {each: at_stage(connection, op, target, each, build) for each in gate.STAGES}
+        at = next((each for each in reversed(gate.STAGES) if digest_of[each] == digest), None)
         if at == stage:
             return {"digest": digest, "stage": stage, "was": digest}
-        stable = found["stable"]
+        stable = digest_of["stable"]
         why = gate.why_not(
             artifact,
             stage,
@@ -151,7 +151,7 @@ def promote(
             connection, op=op, target=target, build=build, stage=stage, digest=digest,
             action="promote", by=by, reason="the gate let it",
         )  # fmt: skip
-        return {"digest": digest, "stage": stage, "was": found[stage] or ""}
+        return {"digest": digest, "stage": stage, "was": digest_of[stage] or ""}
 
 
 def _origin(connection: sa.Connection, digest: str) -> tuple[str, dict[str, int]]:
@@ -211,10 +211,10 @@ def history(database: Database, op: str, target: str) -> list[dict[str, Any]]:
     where = PLACEMENTS.c.op == op, PLACEMENTS.c.target == target
     query = sa.select(*columns, *extra).join_from(PLACEMENTS, ARTIFACTS).where(*where)
     with database.reading() as connection:
-        found = connection.execute(query.order_by(PLACEMENTS.c.number.desc())).mappings().all()
+        placements = connection.execute(query.order_by(PLACEMENTS.c.number.desc())).mappings().all()
     return [
         dict(row) | {"nodes": json.loads(row["nodes"]), "signed": row["signature"] is not None}
-        for row in found
+        for row in placements
     ]
 
 

@@ -70,11 +70,11 @@ def build(database: Database, job: str) -> None:
 def _nodes(database: Database, op: str, runs: set[str]) -> dict[str, int]:
     """How many rows each node gave, of these runs."""
     query = sa.select(ROWS.c.run, ROWS.c.node, sa.func.count()).where(ROWS.c.op == op)
-    found = Counter[str]()
+    counts = Counter[str]()
     with database.reading() as connection:
         for run, node, count in connection.execute(query.group_by(ROWS.c.run, ROWS.c.node)):
-            found[node] += count if run in runs else 0
-    return {node: count for node, count in sorted(found.items()) if count}
+            counts[node] += count if run in runs else 0
+    return {node: count for node, count in sorted(counts.items()) if count}
 
 
 def _end_with_service() -> None:

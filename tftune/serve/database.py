@@ -46,13 +46,13 @@ class Database:
     def open(cls, place: str) -> Database:
         """The database at its newest schema. Raises StoreError where it cannot be opened, or a
         newer tftune made it."""
-        found = cls(place)
+        database = cls(place)
         try:
-            found.migrate()
+            database.migrate()
         except sa.exc.DBAPIError as error:
-            found.close()
-            raise found.refusal(error) from error
-        return found
+            database.close()
+            raise database.refusal(error) from error
+        return database
 
     def refusal(self, error: sa.exc.DBAPIError) -> StoreError:
         """What to raise for what the database said, with the next step."""
@@ -99,16 +99,16 @@ class Database:
             if MigrationContext.configure(connection).get_current_revision() == head:
                 return
         with self.writing(lock=MIGRATING) as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
+            stamp = MigrationContext.configure(connection).get_current_revision()
             known = {each.revision for each in script.walk_revisions()}
             if sa.inspect(connection).has_table("tft_meta"):
                 raise StoreError(
                     f"{self} has the rows of searches (`tftune search`), and the service keeps its "
                     "own database; give another one with --db"
                 )
-            if found is not None and found not in known:
+            if stamp is not None and stamp not in known:
                 raise StoreError(
-                    f"{self} has schema {found}, and this tftune knows up to {head}; upgrade tftune"
+                    f"{self} has schema {stamp}, and this tftune knows up to {head}; upgrade tftune"
                 )
 
             def steps(revision: Any, _: Any) -> Any:

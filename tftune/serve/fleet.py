@@ -75,10 +75,10 @@ def _target_of(database: Database, node: str) -> str:
     """What a node's newest run was measured on. Raises Refusal 422 where it sent none."""
     query = sa.select(RUNS.c.target).where(RUNS.c.node == node).order_by(RUNS.c.started.desc())
     with database.reading() as connection:
-        found = connection.execute(query.limit(1)).scalar()
-    if found is None:
+        target = connection.execute(query.limit(1)).scalar()
+    if target is None:
         raise Refusal(422, f"node {node} has sent no rows that say its target; send `target`, too")
-    return str(found)
+    return str(target)
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ def captured(database: Database, op: str, target: str) -> list[Run]:
     where = CAPTURES.c.op == op, CAPTURES.c.target == target
     query = sa.select(*keys, nodes, *totals).where(*where).group_by(*keys)
     with database.reading() as connection:
-        found = connection.execute(query).all()
+        rows = connection.execute(query).all()
     made = [
         _timed(op, Run(shape, mode, _counts(totals_of), of, "none", None), selector)
-        for shape, mode, of, *totals_of in found
+        for shape, mode, of, *totals_of in rows
     ]
     return sorted(made, key=lambda run: (-(run.time_us or 0.0), run.shape, run.mode))
 
@@ -132,9 +132,9 @@ def _counts(totals: Sequence[Any]) -> dict[str, int]:
 def _timed(op: str, run: Run, selector: Selector | None) -> Run:
     if selector is None:
         return run
-    found = selector.select(parsed_shapes(op, [run.shape])[0], run.mode)
-    us = found.expected_us or found.bsp_us
-    return replace(run, source=found.source, time_us=None if us is None else us * run.runs)
+    selection = selector.select(parsed_shapes(op, [run.shape])[0], run.mode)
+    us = selection.expected_us or selection.bsp_us
+    return replace(run, source=selection.source, time_us=None if us is None else us * run.runs)
 
 
 def share_measured(runs: Sequence[Run]) -> dict[str, Any]:

@@ -83,18 +83,18 @@ class Report:
 def regrets(artifact: Artifact) -> dict[str, tuple[float, float]]:
     """By mode and layout that shapes were held out of: the regret of its tree, and that of BSP
     everywhere, infinite where too few shapes have a time of the form that a rule names."""
-    found = {}
+    regret_of = {}
     for model in artifact.models():
         report = artifact.document.get("held_out", {}).get(model.mode, {}).get(model.title)
         if report is not None:
             served, bsp = report["selector"], report.get("rules", {}).get(ALWAYS_BSP, {})
             judged = [report["shapes"] - rule.get("unknown", 0) for rule in (served, bsp)]
             compared = bsp and judged[1] >= COMPARED * judged[0]
-            found[f"{model.mode}, {layout_text(model.op, model.layout)}"] = (
+            regret_of[f"{model.mode}, {layout_text(model.op, model.layout)}"] = (
                 served["geomean_regret"],
                 bsp["geomean_regret"] if compared else math.inf,
             )
-    return found
+    return regret_of
 
 
 def why_not(
@@ -120,10 +120,10 @@ def why_not(
 
 
 def _why_lossy(artifact: Artifact, stable: Artifact | None) -> str | None:
-    found, before = regrets(artifact), regrets(stable) if stable is not None else {}
-    if not found:
+    held_out, before = regrets(artifact), regrets(stable) if stable is not None else {}
+    if not held_out:
         return "no layout has enough shapes to hold any out; measure more shapes and build again"
-    for name, (served, bsp) in found.items():
+    for name, (served, bsp) in held_out.items():
         if served > REGRET:
             return f"held out, {name} has a regret of {served:.3f}, and {REGRET} is allowed"
         if served >= bsp:

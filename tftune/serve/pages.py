@@ -93,25 +93,25 @@ def targets(request: Request) -> Response:
 def operation(request: Request, op: Word, target: Word, bench: Word | None = None) -> Response:
     """One operation's speed-ups on one target."""
     database = service_of(request).database
-    found = views.measured(database, op, target, bench)
+    measured = views.measured(database, op, target, bench)
     return rendered(
         "operation.html",
         op=op,
         target=target,
-        found=found,
-        word=BENCH_WORDS[found.source.bench],
-        wins=views.variants(found.source),
-        after=after_discount(found.source.bench),
-        plots=Markup(_plots(op, found.series)),
-        results=Markup(results(op, found.series)),
+        found=measured,
+        word=BENCH_WORDS[measured.source.bench],
+        wins=views.variants(measured.source),
+        after=after_discount(measured.source.bench),
+        plots=Markup(_plots(op, measured.series)),
+        results=Markup(results(op, measured.series)),
         captured=_captured(request, op, target),
     )
 
 
 def _captured(request: Request, op: str, target: str) -> dict[str, Any] | None:
     """The shapes that the fleet runs, if a node said any."""
-    found = fleet.captured(service_of(request).database, op, target)
-    return {**fleet.share_measured(found), "runs": found[:20], "all": len(found)} if found else None
+    runs = fleet.captured(service_of(request).database, op, target)
+    return {**fleet.share_measured(runs), "runs": runs[:20], "all": len(runs)} if runs else None
 
 
 def _plots(op: str, series: Sequence[Series]) -> str:
@@ -147,14 +147,14 @@ def artifact_list(request: Request, op: Word, target: Word) -> Response:
 def artifact(request: Request, op: Word, target: Word, digest: Word) -> Response:
     """An artifact's held-out report, verify reports and trees."""
     database = service_of(request).database
-    found = artifacts.parsed(database, digest, op, target)
+    parsed = artifacts.parsed(database, digest, op, target)
     history = [row for row in artifacts.history(database, op, target) if row["digest"] == digest]
     return rendered(
         "artifact.html",
         op=op,
         target=target,
-        artifact=found,
-        layouts=views.layouts(found),
+        artifact=parsed,
+        layouts=views.layouts(parsed),
         reports=views.reports(database, digest),
         history=history,
         Markup=Markup,
@@ -167,7 +167,7 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
     """A shape's story: all measurements, what is selected, and why."""
     database = service_of(request).database
     asked = parsed_shapes(op, [shape])[0]
-    found = views.story(database, target, asked)
+    story = views.story(database, target, asked)
     selector = stable_selector(database, op, target)
     chosen = [(mode, selector.select(asked, mode), selector.path(asked, mode))
               for mode in ("graph", "eager")] if selector else []  # fmt: skip
@@ -176,8 +176,8 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
         op=op,
         target=target,
         shape=asked,
-        story=found[:MOST],
-        count=len(found),
+        story=story[:MOST],
+        count=len(story),
         chosen=chosen,
     )
 
@@ -185,8 +185,8 @@ def shape(request: Request, op: Word, target: Word, shape: Annotated[str, Query(
 @router.get("/findings")
 def findings(request: Request) -> Response:
     """What sentinels saw move."""
-    found = fleet.findings(service_of(request).database)
-    return rendered("findings.html", here="/findings", findings=found)
+    rows = fleet.findings(service_of(request).database)
+    return rendered("findings.html", here="/findings", findings=rows)
 
 
 @router.get("/nodes")
@@ -199,12 +199,12 @@ def nodes(request: Request) -> Response:
 def api(request: Request) -> Response:
     """Every route of the API, from its OpenAPI schema."""
     paths = request.app.openapi()["paths"]
-    found = [
+    routes = [
         (method.upper(), path, of.get("description", of["summary"]))
         for path, methods in paths.items()
         for method, of in methods.items()
     ]
-    return rendered("api.html", here="/api", routes=found)
+    return rendered("api.html", here="/api", routes=routes)
 
 
 def error_page(error: Refusal) -> HTMLResponse:

@@ -149,10 +149,10 @@ class Intake:
             raise Refusal(
                 413, f"the rows are of {len(names):,} runs, and {MOST_RUNS:,} may be sent at once"
             )
-        found = connection.execute(
+        stored = connection.execute(
             sa.select(RUNS.c.id, RUNS.c.build, RUNS.c.record).where(RUNS.c.id.in_(names))
         )
-        known = {row.id: row for row in found}
+        known = {row.id: row for row in stored}
         for name, run in self._runs.items():
             if name in known:
                 full = merged(Run.from_dict(json.loads(known[name].record)), run)
@@ -226,18 +226,18 @@ def page(
     chosen = sa.select(*ROWS.c["number", "id", "run", "node", "build", "record"])
     with database.reading() as connection:
         query = chosen.where(ROWS.c.number > after, *where).order_by(ROWS.c.number)
-        found = connection.execute(query.limit(limit + 1)).all()
+        rows = connection.execute(query.limit(limit + 1)).all()
         runs = connection.execute(
-            sa.select(RUNS.c.record).where(RUNS.c.id.in_({row.run for row in found[:limit]}))
+            sa.select(RUNS.c.record).where(RUNS.c.id.in_({row.run for row in rows[:limit]}))
         )
         return {
             "runs": [json.loads(run.record) for run in runs],
             "rows": [
                 {"id": row.id, "node": row.node, "build": row.build}
                 | {"trial": json.loads(row.record)}
-                for row in found[:limit]
+                for row in rows[:limit]
             ],
-            "next": str(found[limit - 1].number) if len(found) > limit else None,
+            "next": str(rows[limit - 1].number) if len(rows) > limit else None,
         }
 
 
@@ -245,13 +245,13 @@ def trials_of(database: Database, op: str, target: str) -> list[Trial]:
     """Every trial of an operation on a target, in the order in which they came."""
     where = ROWS.c.op == op, ROWS.c.target == target
     with database.reading() as connection:
-        found = connection.execute(sa.select(ROWS.c.record).where(*where).order_by(ROWS.c.number))
-        return [Trial.from_dict(json.loads(row.record)) for row in found]
+        rows = connection.execute(sa.select(ROWS.c.record).where(*where).order_by(ROWS.c.number))
+        return [Trial.from_dict(json.loads(row.record)) for row in rows]
 
 
 def runs_of(database: Database, target: str) -> list[Run]:
     """Every run on a target, in the order of its start."""
     query = sa.select(RUNS.c.record).where(RUNS.c.target == target).order_by(RUNS.c.started)
     with database.reading() as connection:
-        found = connection.execute(query)
-        return [Run.from_dict(json.loads(row.record)) for row in found]
+        rows = connection.execute(query)
+        return [Run.from_dict(json.loads(row.record)) for row in rows]

@@ -32,8 +32,8 @@ class Service:
 
 def service_of(request: Request) -> Service:
     """The service that answers this request."""
-    found: Service = request.app.state.service
-    return found
+    service: Service = request.app.state.service
+    return service
 
 
 def needs(scope: str) -> Callable[[Request], Caller]:
@@ -68,9 +68,9 @@ def _admitted(request: Request, scope: str, token: str | None) -> Caller:
             request.state.caller = ANYBODY.id
             return ANYBODY
         raise Refusal(401, f"this needs a token with scope {scope}: `Authorization: Bearer TOKEN`")
-    found = caller_of(service.database, token)
-    request.state.caller = found.id
-    if not found.may(scope):
-        held = ", ".join(sorted(found.scopes))
-        raise Refusal(403, f"this needs scope {scope}, and token {found.id} has {held}")
-    return found
+    caller = caller_of(service.database, token)
+    request.state.caller = caller.id
+    if not caller.may(scope):
+        held = ", ".join(sorted(caller.scopes))
+        raise Refusal(403, f"this needs scope {scope}, and token {caller.id} has {held}")
+    return caller

@@ -105,8 +105,8 @@ def caller_of(database: Database, token: str) -> Caller:
     row = None
     if prefix == PREFIX and number.isascii() and number.isalnum():
         with database.reading() as connection:
-            found = connection.execute(sa.select(TOKENS).where(TOKENS.c.id == number))
-            row = found.mappings().one_or_none()
+            rows = connection.execute(sa.select(TOKENS).where(TOKENS.c.id == number))
+            row = rows.mappings().one_or_none()
     known = row["hash"] if row else _hash("")
     if not hmac.compare_digest(_hash(secret), known) or row is None:
         raise Refusal(401, "the token is unknown; `tftune tokens create` makes one")

@@ -39,7 +39,7 @@ def coverage(database: Database) -> list[dict[str, Any]]:
     )
     query = sa.select(*keys, *counts).group_by(*keys).order_by(*keys)
     with database.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        groups = connection.execute(query).mappings().all()
         stages = _stages(connection)
     return [
         {
@@ -47,7 +47,7 @@ def coverage(database: Database) -> list[dict[str, Any]]:
             "times": BENCH_WORDS[row["bench"]],
             "stages": stages.get((row["op"], row["target"], row["build"]), {}),
         }
-        for row in found
+        for row in groups
     ]
 
 
@@ -55,10 +55,10 @@ def _stages(connection: sa.Connection) -> dict[tuple[str, str, str], dict[str, s
     """The digest that has each stage, by operation, target and build."""
     columns = PLACEMENTS.c["op", "target", "build", "stage", "digest"]
     query = sa.select(*columns).order_by(PLACEMENTS.c.number)
-    found: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    digests: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
     for op, target, build, stage, digest in connection.execute(query):
-        found[op, target, build][stage] = digest
-    return found
+        digests[op, target, build][stage] = digest
+    return digests
 
 
 def open_findings(database: Database) -> int:
@@ -139,9 +139,9 @@ def reports(database: Database, digest: str) -> list[dict[str, Any]]:
     """The verify reports of an artifact, newest first, with what each lacks to confirm."""
     query = sa.select(REPORTS).where(REPORTS.c.digest == digest).order_by(REPORTS.c.at.desc())
     with database.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        stored = connection.execute(query).mappings().all()
     made = []
-    for row in found:
+    for row in stored:
         report = gate.Report.of(json.loads(row["record"]))
         made.append(
             {"node": row["node"], "at": row["at"], "by": row["by"], "checks": len(report.checks),
@@ -156,10 +156,10 @@ def story(database: Database, target: str, shape: Shape) -> list[dict[str, Any]]
     order = ROWS.c.mode.desc(), ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number
     query = sa.select(*ROWS.c["record", "node", "build"]).where(*where).order_by(*order)
     with database.reading() as connection:
-        found = connection.execute(query).all()
+        records = connection.execute(query).all()
     return [
         {"node": node, "build": build, **_measure(Trial.from_dict(json.loads(record)))}
-        for record, node, build in found
+        for record, node, build in records
     ]
 
 

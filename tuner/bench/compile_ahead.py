@@ -36,20 +36,20 @@ def jobs(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> list[Job]:
 
 
 def _by_binary(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> dict[Any, Job]:
-    found: dict[Any, Job] = {}
+    by_key: dict[Any, Job] = {}
     for shape, config in pairs:
         with suppress(ValueError):  # an impossible config is told where it is prepared
             sources = operation(shape.op).module("host").kernel_sources(shape, config, chip)
             for number, source in enumerate(sources):
-                found.setdefault(source.key, (shape, config, chip, number))
-    return found
+                by_key.setdefault(source.key, (shape, config, chip, number))
+    return by_key
 
 
 def new_jobs(pairs: Iterable[tuple[Shape, Config]], chip: Chip) -> list[Job]:
     """As `jobs`, without the binaries that this process was given before."""
-    found = {key: job for key, job in _by_binary(pairs, chip).items() if key not in _GIVEN}
-    _GIVEN.update(found)
-    return list(found.values())
+    new = {key: job for key, job in _by_binary(pairs, chip).items() if key not in _GIVEN}
+    _GIVEN.update(new)
+    return list(new.values())
 
 
 _GIVEN = set[Any]()

@@ -186,12 +186,12 @@ class NodeBench(Bench):
         those far behind the best."""
         rounds = self._rounds
         count = rounds.probe if rounds.final_margin else rounds.final
-        found = dict(zip(group, self._slowest(world, shape, group, mode, count), strict=True))
-        if going := rounds.contenders(found):
+        samples = dict(zip(group, self._slowest(world, shape, group, mode, count), strict=True))
+        if going := rounds.contenders(samples):
             more = self._slowest(world, shape, going, mode, rounds.final - rounds.probe)
             for config, times in zip(going, more, strict=True):
-                found[config] += times
-        return found
+                samples[config] += times
+        return samples
 
     def _verify_alone(self, world: World, shape: Shape, config: Config, mode: str) -> None:
         """Check what the timed calls of one of several configs compute: they share outputs, so it

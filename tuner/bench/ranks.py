@@ -21,9 +21,9 @@ class Ranks:
         """What each rank gave, by rank; any value that pickles."""
         import torch.distributed as dist
 
-        found: list[Any] = [None] * self.world
-        dist.all_gather_object(found, value, group=self._group)
-        return found
+        gathered: list[Any] = [None] * self.world
+        dist.all_gather_object(gathered, value, group=self._group)
+        return gathered
 
     def together(self, act: Callable[[], T]) -> list[T]:
         """What `act` returned on each rank. Where it raises on one, every rank raises: ValueError
@@ -43,8 +43,8 @@ class Ranks:
 
     def by_first(self, act: Callable[[], T]) -> T:
         """What `act` returns on rank 0, the only one that calls it; raises as `together` does."""
-        found: list[Any] = self.together(lambda: act() if self.rank == 0 else None)
-        first: T = found[0]
+        returned: list[Any] = self.together(lambda: act() if self.rank == 0 else None)
+        first: T = returned[0]
         return first
 
     def slowest(self, values: Sequence[Sequence[float]]) -> list[tuple[float, ...]]:
@@ -52,9 +52,9 @@ class Ranks:
         import torch
         import torch.distributed as dist
 
-        found = torch.tensor(values, dtype=torch.float64, device=self._device)
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._group)
-        return [tuple(row) for row in found.tolist()]
+        largest = torch.tensor(values, dtype=torch.float64, device=self._device)
+        dist.all_reduce(largest, dist.ReduceOp.MAX, group=self._group)
+        return [tuple(row) for row in largest.tolist()]
 
     def agreed(self, numbers: Sequence[float]) -> list[float]:
         """The largest of all ranks, each."""

@@ -57,9 +57,9 @@ RULES: dict[str, tuple[str, Rule]] = {
 def made(chip: Chip, ask: Ask, world: int, chain: int) -> dict[str, float]:
     """What the chip lacks for a model of so many ranks and a rule can give; a rule that rests on
     what could not be measured gives nothing."""
-    found: dict[str, float] = {}
+    constants: dict[str, float] = {}
     for name in (name for name in chip.missing(world) if name in RULES):
         if name != "unit_flops_per_us" or chip.constant("matrix_flops_per_us"):
             value = RULES[name][1](chip, ask, chain)
-            found |= {name: value} if value > 0 else {}
-    return found
+            constants |= {name: value} if value > 0 else {}
+    return constants

@@ -190,11 +190,11 @@ def _answered(
     if gpus == 1 and question in OF_PEERS:
         return NO_PEER
     try:
-        found = question(ask, chip, gpus, sizes)
+        answer = question(ask, chip, gpus, sizes)
     except (Broken, ValueError, ZeroDivisionError) as error:
         return str(error)
-    unlikely = [f"{name}={value:.4g}" for name, value in found.items() if not 0 < value < math.inf]
-    return f"its answer is no time or rate: {', '.join(unlikely)}" if unlikely else found
+    unlikely = [f"{name}={value:.4g}" for name, value in answer.items() if not 0 < value < math.inf]
+    return f"its answer is no time or rate: {', '.join(unlikely)}" if unlikely else answer
 
 
 def calibrate(
@@ -214,10 +214,10 @@ def calibrate(
         for question in asked(target.chip):
             if not world.alive:
                 world.start()
-            found = _answered(question, ask, chip, gpus, sizes)
-            if isinstance(found, dict):
-                chip = chip.with_constants(found)
-            yield question.__name__, found
+            answer = _answered(question, ask, chip, gpus, sizes)
+            if isinstance(answer, dict):
+                chip = chip.with_constants(answer)
+            yield question.__name__, answer
         if chip.missing(gpus):
             if not world.alive:
                 world.start()

@@ -43,9 +43,9 @@ def may_be_off_by(
     if len(known) < LEAST:
         return None
     times = sampler.times(known)
-    found, process, prior = sampler.posterior(known, times, unseen)
-    likely = np.argsort(found.mean - 2 * found.deviation)[:AMONG]
+    posterior, process, prior = sampler.posterior(known, times, unseen)
+    likely = np.argsort(posterior.mean - 2 * posterior.deviation)[:AMONG]
     draws = process.samples(sampler.points(unseen[likely]), DRAWN, sampler.random)
-    middle = found.mean[likely] - prior[likely]
+    middle = posterior.mean[likely] - prior[likely]
     least = (middle + WIDER * (draws - middle) + prior[likely]).min(axis=1)
     return float(np.exp(max(0.0, np.log(times.min()) - np.quantile(least, 1 - CONFIDENCE))))

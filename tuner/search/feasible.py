@@ -61,12 +61,12 @@ class Feasible:
         """
         if pool is None:
             return cls(space, space.configs(shape, chip, variants))
-        names, found = variants or tuple(space.variants), list[Config]()
+        names, configs = variants or tuple(space.variants), list[Config]()
         for done, variant in enumerate(names):
             now = time.monotonic()
             share = now + (until - now) / (len(names) - done)
-            found += pool_of(space, shape, chip, variant, pool, share)
-        return cls(space, found)
+            configs += pool_of(space, shape, chip, variant, pool, share)
+        return cls(space, configs)
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -82,8 +82,8 @@ class Feasible:
     def divisors(self) -> np.ndarray:
         """float32 [configs, columns]: for each knob with a value that is no power of two, the
         logarithm of the largest power of two that divides its value."""
-        found = [_divisor(values) for values in self.matrix.T[len(self.space.variants) :]]
-        columns = [column for column in found if column is not None]
+        per_knob = [_divisor(values) for values in self.matrix.T[len(self.space.variants) :]]
+        columns = [column for column in per_knob if column is not None]
         return np.column_stack(columns) if columns else np.empty((len(self), 0), dtype=np.float32)
 
     @cached_property
@@ -91,8 +91,8 @@ class Feasible:
         """float64 [configs, columns] between 0 and 1: every column of the matrix that differs among
         these configs, wide ones by their logarithm; a knob that a variant lacks is in the
         middle."""
-        found = [_unit(values) for values in self.matrix.T.astype(np.float64)]
-        columns = [column for column in found if column is not None]
+        scaled = [_unit(values) for values in self.matrix.T.astype(np.float64)]
+        columns = [column for column in scaled if column is not None]
         return np.column_stack(columns) if columns else np.zeros((len(self), 1))
 
     def _encoded(self, configs: Sequence[Config]) -> np.ndarray:

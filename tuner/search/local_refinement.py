@@ -28,20 +28,20 @@ def around(
 ) -> list[Config]:
     """The possible configs that differ from this one in one knob; another tile may need other knobs
     changed, too, and gets them where it is to be `repaired`."""
-    found = []
+    neighbours = []
     for choice in space.choices(config.variant):
         for value in choice.on(chip).values:
             if value != config[choice.name]:
                 changed = Config(config.variant, **dict(config.knobs) | {choice.name: value})
                 if space.why_invalid(shape, changed, chip) is None:
-                    found.append(changed)
+                    neighbours.append(changed)
                 elif (
                     repaired
                     and choice.name in TILE
                     and (possible := nearest(space, shape, chip, changed))
                 ):
-                    found.append(possible)
-    return [each for each in dict.fromkeys(found) if each != config]
+                    neighbours.append(possible)
+    return [each for each in dict.fromkeys(neighbours) if each != config]
 
 
 def transplanted(space: Space, shape: Shape, chip: Chip, ranked: Sequence[Config]) -> list[Config]:
@@ -58,10 +58,10 @@ def transplanted(space: Space, shape: Shape, chip: Chip, ranked: Sequence[Config
 
 def best_of_tiles(ranked: Sequence[Config]) -> list[Config]:
     """The first config of each of the first tiles: starts that are not all in one valley."""
-    found: dict[tuple[object, ...], Config] = {}
+    by_tile: dict[tuple[object, ...], Config] = {}
     for config in ranked:
-        found.setdefault((config.variant, _tile(config)), config)
-    return list(found.values())[:STARTS]
+        by_tile.setdefault((config.variant, _tile(config)), config)
+    return list(by_tile.values())[:STARTS]
 
 
 def _tile(config: Config) -> tuple[tuple[str, Knob], ...]:

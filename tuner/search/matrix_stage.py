@@ -54,17 +54,17 @@ class Matrix:
     def sentences(self) -> list[str]:
         """What became of the pairs."""
         known = self.pairs - len(self.failed) - len(self.missing)
-        found = [
+        lines = [
             f"{len(self.configs)} configs: {known:,} pairs measured, {len(self.failed):,} failed"
         ]
-        found += [
+        lines += [
             f"{count:,} pairs are impossible: {sentence}"
             for sentence, count in self.invalid.items()
         ]
-        found += [f"failed: {trial.config} at {trial.shape}, {trial.mode}: {trial.outcome.text}"
+        lines += [f"failed: {trial.config} at {trial.shape}, {trial.mode}: {trial.outcome.text}"
                   for trial in self.failed if isinstance(trial.outcome, Failure)]  # fmt: skip
         lacking = Counter(place for place, _ in self.missing)
-        return found + [
+        return lines + [
             f"missing: {count} configs at {shape}, {mode}"
             for (shape, mode), count in lacking.items()
         ]
@@ -137,15 +137,15 @@ def _filled(
 def _portfolios(rows: Rows, places: Sequence[Place], pick: Pick) -> dict[Place, list[Config]]:
     """What to measure at each place."""
     modes = tuple(dict.fromkeys(mode for _, mode in places))
-    chosen, found = dict[tuple[Place, ...], list[Config]](), {}
+    chosen, wanted = dict[tuple[Place, ...], list[Config]](), {}
     for place in places:
         nearby = _searched_near(rows, place[0], modes)
         if nearby not in chosen:
             searched = [trial for near in nearby for trial in rows.searched(near).values()]
             asked = dict.fromkeys(mode for _, mode in nearby)
             chosen[nearby] = [config for mode in asked for config in pick(searched, mode)]
-        found[place] = _wanted(rows, place, chosen[nearby], _worth_it(rows, nearby))
-    return found
+        wanted[place] = _wanted(rows, place, chosen[nearby], _worth_it(rows, nearby))
+    return wanted
 
 
 def _searched_near(rows: Rows, shape: Shape, modes: Sequence[str]) -> tuple[Place, ...]:
@@ -178,12 +178,14 @@ def _bounds(size: int) -> tuple[float, float]:
 
 def _worth_it(rows: Rows, nearby: Sequence[Place]) -> set[str]:
     """The variants that came within HOPELESS of the fastest in some search nearby, and BSP."""
-    found = {BSP}
+    variants = {BSP}
     for place in nearby:
         ratios = rows.ratios(place)
         least = min(ratios.values(), default=inf)
-        found |= {config.variant for config, ratio in ratios.items() if ratio <= HOPELESS * least}
-    return found
+        variants |= {
+            config.variant for config, ratio in ratios.items() if ratio <= HOPELESS * least
+        }
+    return variants
 
 
 def _wanted(
@@ -269,8 +271,8 @@ def _matrix(rows: Rows, wanted: Mapping[Place, Sequence[Config]]) -> Matrix:
         tried = {config: known[config] for config in configs if config in known}
         if bsp := strongest_bsp(tried.values()):
             possible = sum(rows.can(place, config) for config in configs)
-            found = best_of(rows, place, tried, bsp, possible)
-            best.append(replace(found, evaluations=len(tried)))
+            winner = best_of(rows, place, tried, bsp, possible)
+            best.append(replace(winner, evaluations=len(tried)))
         for config in configs:
             if sentence := rows.op.space.why_invalid(place[0], config, chip):
                 invalid[sentence] = invalid.get(sentence, 0) + 1

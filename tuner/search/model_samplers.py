@@ -49,8 +49,8 @@ class ModelSampler(FeasibleSampler):
         missing = numbers[np.isnan(self.hinted[numbers])]
         if len(missing):
             self.hinted[missing] = self.hint([self.feasible.configs[number] for number in missing])
-        found: np.ndarray = self.hinted[numbers]
-        return found
+        hinted: np.ndarray = self.hinted[numbers]
+        return hinted
 
     def columns(self, numbers: np.ndarray) -> np.ndarray:
         """What the forest sees of these configs: their row of the matrix, the powers of two in
@@ -162,8 +162,8 @@ class GpSampler(ModelSampler):
     def scores(
         self, known: np.ndarray, times: np.ndarray, candidates: np.ndarray
     ) -> np.ndarray | None:
-        found, _, _ = self.posterior(known, times, candidates)
-        merit = found.improvement(float(np.log(times.min())))
+        posterior, _, _ = self.posterior(known, times, candidates)
+        merit = posterior.improvement(float(np.log(times.min())))
         return merit * self._sound(known, times, candidates)
 
     def _sound(
@@ -199,14 +199,14 @@ class GpSampler(ModelSampler):
             self.points(known), values - expected, amplitude, residual, self._settings
         )
         self._settings = process.settings
-        found = process.posterior(self.points(candidates))
-        return Posterior(found.mean + prior, found.deviation), process, prior
+        relative = process.posterior(self.points(candidates))
+        return Posterior(relative.mean + prior, relative.deviation), process, prior
 
     def points(self, numbers: np.ndarray) -> np.ndarray:
         """Where these configs lie: their knobs between 0 and 1, and their hint, where there is one,
         in doublings."""
-        found: np.ndarray = self.feasible.units[numbers]
-        return np.column_stack([found, self.hints(numbers) / np.log(16.0)]) if self.hint else found
+        units: np.ndarray = self.feasible.units[numbers]
+        return np.column_stack([units, self.hints(numbers) / np.log(16.0)]) if self.hint else units
 
 
 class MixedSampler(FeasibleSampler):

@@ -113,9 +113,9 @@ class Opening:
             config for config in dict.fromkeys(self._won(place)) if config.variant in self._variants
         ]
         made = [made for config in known for made in self._fitted(shape, config)]
-        found = list(dict.fromkeys([*(config for config in made if config in known), *made]))
-        rest = self.ranked(place, found[AS_THEY_WON:])
-        return [*found[:AS_THEY_WON], *rest[:BY_MODEL]]
+        configs = list(dict.fromkeys([*(config for config in made if config in known), *made]))
+        rest = self.ranked(place, configs[AS_THEY_WON:])
+        return [*configs[:AS_THEY_WON], *rest[:BY_MODEL]]
 
     def _fitted(self, shape: Shape, config: Config) -> list[Config]:
         """Asked once."""
@@ -214,12 +214,12 @@ class Opening:
         carried = {config.variant for config in self._won(place, NEAR)} & {
             config.variant for config in self.warm(place)
         }
-        found = {BSP, *(variant for variant, value in best.items() if value <= near), *carried}
+        contending = {BSP, *(variant for variant, value in best.items() if value <= near), *carried}
         counts = Counter(config.variant for config in feasible.configs)
         for variant in sorted(best, key=best.__getitem__):
-            if sum(counts[name] for name in found) < least:
-                found.add(variant)
-        return found
+            if sum(counts[name] for name in contending) < least:
+                contending.add(variant)
+        return contending
 
     def _possible(self, shape: Shape, config: Config) -> bool:
         return self._space.why_invalid(shape, config, self._chip) is None

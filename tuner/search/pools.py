@@ -38,10 +38,10 @@ def pool(
     one's list.
     """
     builder = _Builder(space, shape, chip, variant)
-    found = dict.fromkeys(_before(until, _in_turn(builder, count)))
-    if len(found) < count:  # every tile is exhausted: few are left, and they are listed
-        found |= dict.fromkeys(_before(until, space.configs(shape, chip, (variant,))))
-    return list(found)[:count]
+    configs = dict.fromkeys(_before(until, _in_turn(builder, count)))
+    if len(configs) < count:  # every tile is exhausted: few are left, and they are listed
+        configs |= dict.fromkeys(_before(until, space.configs(shape, chip, (variant,))))
+    return list(configs)[:count]
 
 
 def _before(until: float, configs: Iterable[Config]) -> Iterator[Config]:
@@ -105,14 +105,14 @@ class _Judge:
     def _ask(self, values: Sequence[Knob]) -> bool:
         knobs = _Noting(self._places, values)
         try:
-            found = bool(self._rule.holds(self._shape, knobs, self._chip))
+            holds = bool(self._rule.holds(self._shape, knobs, self._chip))
         except IndexError:
             self._learn(knobs.read)
             return True  # until `last` is chosen
         if not knobs.read <= set(self._reads):
             self._learn(knobs.read)
-        self._known[tuple([values[place] for place in self._reads])] = found
-        return found
+        self._known[tuple([values[place] for place in self._reads])] = holds
+        return holds
 
     def _learn(self, read: set[int]) -> None:
         self._reads = tuple(sorted({*self._reads, *read}))
@@ -173,8 +173,8 @@ class _Builder:
             return tuple(values) if self._wide < len(values) or self._allowed(values) else None
         for value in orders[len(values) - self._wide]:
             values.append(value)
-            if self._allowed(values) and (found := self._complete(values, orders)):
-                return found
+            if self._allowed(values) and (completed := self._complete(values, orders)):
+                return completed
             values.pop()
         return None
 

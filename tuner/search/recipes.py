@@ -166,7 +166,7 @@ def _changed(
 ) -> Sequence[tuple[int, Config]]:
     """The config with one of these knobs at another value, and how many steps along its values that
     is."""
-    found, choices = [], _choices(space, config)
+    changes, choices = [], _choices(space, config)
     for name in sorted(names):
         values = choices[name].values
         here = values.index(config[name])
@@ -174,8 +174,8 @@ def _changed(
             if value != config[name]:
                 changed = Config(config.variant, **dict(config.knobs) | {name: value})
                 steps = abs(values.index(value) - here)
-                found.append((steps * (DEAR if name in TILE else 1), changed))
-    return found
+                changes.append((steps * (DEAR if name in TILE else 1), changed))
+    return changes
 
 
 def _choices(space: Space, config: Config) -> dict[str, Choice]:

@@ -77,13 +77,13 @@ class Correction:
     def _row(self, shape: Shape, config: Config) -> Array:
         """The model's time comes last; the others as logarithms, since a forest draws its
         thresholds evenly."""
-        found = self._columns.get((shape, config))
-        if found is None:
+        row = self._columns.get((shape, config))
+        if row is None:
             values = self._describe(shape, config, self._chip) if self._describe else ()
             modelled = log(self._predict(shape, config, self._mode, self._chip))
-            found = np.append(np.log2(np.array(values) + 2), modelled).astype(np.float32)
-            self._columns[shape, config] = found
-        return found
+            row = np.append(np.log2(np.array(values) + 2), modelled).astype(np.float32)
+            self._columns[shape, config] = row
+        return row
 
     def _forest(self, shape: Shape) -> Any:
         """What was fitted for this shape, on the rows of the shapes nearest to it but its own; None
@@ -94,16 +94,16 @@ class Correction:
 
     def _nearest(self, shape: Shape) -> list[tuple[Shape, Config, float]]:
         """The nearest shape's first; in an order that does not depend on when rows came."""
-        found = []
+        candidates = []
         for other, rows in self._rows.items():
             if other != shape:
                 far = distance(shape, other)
-                found += [
+                candidates += [
                     (far + EARLIER * (not present), other, config, us)
                     for config, (present, us) in rows.items()
                 ]
-        found.sort()
-        return [row[1:] for row in found[:ROWS]]
+        candidates.sort()
+        return [row[1:] for row in candidates[:ROWS]]
 
     def _fitted(self, rows: Sequence[tuple[Shape, Config, float]]) -> Any:
         if len(rows) < LEAST:

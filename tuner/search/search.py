@@ -131,12 +131,12 @@ def search(
             _tried(stage, places),
             f", {unfinished:,} final ones left" if unfinished else "",
         )
-    found = [
+    winners = [
         conclude(rows, place, bsp, stage.feasible[place])
         for place in places
         if (bsp := rows.bsp(place))
     ]
-    return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in found]
+    return [replace(best, off_by=stage.off_by.get((best.shape, best.mode))) for best in winners]
 
 
 def _planned(stage: SearchStage, places: Sequence[Place]) -> int | None:

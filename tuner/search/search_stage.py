@@ -132,11 +132,15 @@ class SearchStage:
     def _over(self, shape: Shape) -> bool:
         """Whether the same search ended at this shape before, with all its trials: then it is as it
         was concluded, and nothing is drawn, ranked or compiled for it again."""
-        known = {place: found for place in self._places(shape) if (found := self._concluded(place))}
+        known = {
+            place: conclusion
+            for place in self._places(shape)
+            if (conclusion := self._concluded(place))
+        }
         if len(known) < len(self.modes):
             return False
-        for place, found in known.items():
-            self.feasible[place], self.off_by[place] = found["feasible"], found["off_by"]
+        for place, conclusion in known.items():
+            self.feasible[place], self.off_by[place] = conclusion["feasible"], conclusion["off_by"]
             self.opening.learn(place)
         return True
 
@@ -152,8 +156,8 @@ class SearchStage:
             or (study := self._stored(place)) is None
         ):
             return None
-        found: dict[str, Any] = study.user_attrs.get(CONCLUDED, {})
-        return found if found.get("of") == self._of(place) else None
+        conclusion: dict[str, Any] = study.user_attrs.get(CONCLUDED, {})
+        return conclusion if conclusion.get("of") == self._of(place) else None
 
     def _of(self, place: Place) -> str:
         """A digest of what a place is concluded from: its rows, and how it is searched."""
@@ -194,13 +198,13 @@ class SearchStage:
 
     def _all(self, shape: Shape) -> list[Config]:
         """What may be tried: of a search that samples, the whole pool."""
-        found: list[Config] = []
+        configs: list[Config] = []
         for place in self._places(shape):
             feasible = self._feasible(place)
-            found += (
+            configs += (
                 feasible.configs if self.effort.sampled else self.opening.predicted(place, feasible)
             )
-        return found
+        return configs
 
     def _search(self, shape: Shape, until: float, left: Sequence[Shape]) -> None:
         """The shapes left share the time that remains once BSP and the defaults of this one are

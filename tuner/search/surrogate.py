@@ -44,8 +44,8 @@ class Posterior:
     def improvement(self, best: float) -> Array:
         """By how much each is expected to be below `best`, in logarithms (expected improvement)."""
         scaled = (best - self.mean) / self.deviation
-        found: Array = self.deviation * (scaled * norm.cdf(scaled) + norm.pdf(scaled))
-        return found
+        expected: Array = self.deviation * (scaled * norm.cdf(scaled) + norm.pdf(scaled))
+        return expected
 
 
 class GaussianProcess:
@@ -71,7 +71,7 @@ class GaussianProcess:
         self._width = np.array([*[LENGTH[1]] * columns, SPREAD, OWN])
         first = self._center if start is None or len(start) != columns + 2 else start
         bounds = [*[BOUNDS[0]] * columns, *BOUNDS[1:]]
-        found = minimize(
+        optimum = minimize(
             self._cost,
             first,
             jac=True,
@@ -79,7 +79,7 @@ class GaussianProcess:
             bounds=bounds,
             options={"maxiter": ROUNDS},
         )
-        self.settings: Array = found.x
+        self.settings: Array = optimum.x
         self._solve()
 
     def _cost(self, settings: Array) -> tuple[float, Array]:
@@ -121,8 +121,10 @@ class GaussianProcess:
             (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2 * left @ right.T
         )
         scaled = np.sqrt(5 * np.maximum(squares, 0.0))
-        found: Array = self._variance * ((1 + scaled + scaled**2 / 3) * np.exp(-scaled) + LEVEL**2)
-        return found
+        covariance: Array = self._variance * (
+            (1 + scaled + scaled**2 / 3) * np.exp(-scaled) + LEVEL**2
+        )
+        return covariance
 
     def posterior(self, points: Array) -> Posterior:
         """The posterior of values at these points, float64 [configs, columns], which were not
@@ -142,7 +144,7 @@ class GaussianProcess:
             + self._residual * np.eye(len(points))
         )
         root = np.linalg.cholesky(covariance)
-        found: Array = (
+        draws: Array = (
             across @ self._weights + random.standard_normal((count, len(points))) @ root.T
         )
-        return found
+        return draws

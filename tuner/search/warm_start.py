@@ -39,7 +39,7 @@ def neighbours(shape: Shape, others: Iterable[Shape], layers: int = LAYERS) -> l
     for other in others:
         by_layer.setdefault(_layer(other), []).append(other)
     ranked = sorted(by_layer.values(), key=lambda layer: _between_layers(shape, layer[0]))
-    return [found for layer in ranked[:layers] for found in _beside(shape, layer)]
+    return [neighbour for layer in ranked[:layers] for neighbour in _beside(shape, layer)]
 
 
 def _layer(shape: Shape) -> tuple[object, ...]:

@@ -95,11 +95,11 @@ def strongest(samples: Samples) -> Config:
 def measured(samples: Samples, errors: Mapping[Config, float | None]) -> dict[Config, Outcome]:
     """A measurement of each config beside the strongest form of BSP, round by round."""
     bsp_us = samples[strongest(samples)]
-    found: dict[Config, Outcome] = {}
+    outcomes: dict[Config, Outcome] = {}
     for config, us in samples.items():
         stopped_early = len(us) < len(bsp_us)
-        found[config] = Measurement(us, bsp_us[: len(us)], errors[config], stopped_early)
-    return found
+        outcomes[config] = Measurement(us, bsp_us[: len(us)], errors[config], stopped_early)
+    return outcomes
 
 
 def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
@@ -108,9 +108,9 @@ def winner(outcomes: Mapping[Config, Outcome]) -> Config | None:
     None where no BSP was measured: then nothing is known.
     """
     sure = {
-        config: found.speedup or 0.0
-        for config, found in _fused(outcomes).items()
-        if is_surely_faster(found.speedup_interval or (0.0, 0.0))
+        config: outcome.speedup or 0.0
+        for config, outcome in _fused(outcomes).items()
+        if is_surely_faster(outcome.speedup_interval or (0.0, 0.0))
     }
     return max(sure, key=sure.__getitem__) if sure else best_form(outcomes)
 
@@ -123,7 +123,7 @@ def best_form(outcomes: Mapping[Config, Outcome]) -> Config | None:
 
 def runner_up(outcomes: Mapping[Config, Outcome]) -> Config | None:
     """The fastest fused config, where it is faster than BSP or comes `NEAR` it."""
-    speedups = {config: found.speedup or 0.0 for config, found in _fused(outcomes).items()}
+    speedups = {config: outcome.speedup or 0.0 for config, outcome in _fused(outcomes).items()}
     best = max(speedups, key=speedups.__getitem__, default=None)
     return best if best is not None and speedups[best] >= NEAR else None
 
@@ -131,15 +131,15 @@ def runner_up(outcomes: Mapping[Config, Outcome]) -> Config | None:
 def may_decide(again: Mapping[Config, Outcome], won: Config | None) -> bool:
     """Whether a second look may decide, after one that `won` won: it found a fused config that is
     surely faster than BSP, or it measured BSP and, were it fused, the winner once more."""
-    found = winner(again)
-    if found is None or found.variant != BSP:
-        return found is not None
+    fastest = winner(again)
+    if fastest is None or fastest.variant != BSP:
+        return fastest is not None
     return won is None or won.variant == BSP or isinstance(again.get(won), Measurement)
 
 
 def _fused(outcomes: Mapping[Config, Outcome]) -> dict[Config, Measurement]:
     return {
-        config: found
-        for config, found in outcomes.items()
-        if config.variant != BSP and isinstance(found, Measurement)
+        config: outcome
+        for config, outcome in outcomes.items()
+        if config.variant != BSP and isinstance(outcome, Measurement)
     }

@@ -57,7 +57,7 @@ class Supervisor:
         left: list[Trial] = []
         while True:
             try:
-                found = self._request(order)
+                outcomes = self._request(order)
             except Broken:
                 in_flight = [row for row in recover(self._rows) if row.run == self._run.id]
                 left += in_flight
@@ -67,7 +67,7 @@ class Supervisor:
                 if not order.forms:
                     return {trial.config: trial.outcome for trial in left}, left
             else:
-                return found | {trial.config: trial.outcome for trial in left}, left
+                return outcomes | {trial.config: trial.outcome for trial in left}, left
 
     def _request(self, order: Order) -> dict[Config, Outcome]:
         """What rank 0 of a live world replies. Raises Broken."""
@@ -76,8 +76,8 @@ class Supervisor:
                 self._world.start()
         request = order, self._rows, self._run
         replies = self._world.request("confirm", request, limit_s(order))
-        found: dict[Config, Outcome] = replies[0]
-        return found
+        outcomes: dict[Config, Outcome] = replies[0]
+        return outcomes
 
     def close(self) -> None:
         self._world.kill()

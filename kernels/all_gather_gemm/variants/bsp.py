@@ -39,8 +39,8 @@ def steps(
     m, k, world, columns = shape.m, shape.k, shape.world, shape.shard_columns
 
     def buffer(name: str, *size: int) -> torch.Tensor:
-        found: torch.Tensor = workspace.buffer(name, size, dtype, registered=registered)
-        return found
+        tensor: torch.Tensor = workspace.buffer(name, size, dtype, registered=registered)
+        return tensor
 
     def gather_into(gathered: torch.Tensor, own: torch.Tensor | None = None) -> Call:
         """From the first operand, or from `own`."""

@@ -33,12 +33,12 @@ def chunks(shard_rows: int, first_rows: int, growth: int) -> list[Rows]:
     >>> chunks(8192, 512, 7)
     [(0, 512), (512, 4096), (4096, 8192)]
     """
-    found, low, rows = [], 0, first_rows
+    spans, low, rows = [], 0, first_rows
     while low < shard_rows:
         high = low + rows if shard_rows - low >= 2 * rows else shard_rows
-        found.append((low, high))
+        spans.append((low, high))
         low, rows = high, rows * growth
-    return found
+    return spans
 
 
 def bsp_chunked(
