@@ -132,15 +132,11 @@ class SearchStage:
     def _over(self, shape: Shape) -> bool:
         """Whether the same search ended at this shape before, with all its trials: then it is as it
         was concluded, and nothing is drawn, ranked or compiled for it again."""
-        known = {
-            place: conclusion
-            for place in self._places(shape)
-            if (conclusion := self._concluded(place))
-        }
+        known = {place: ended for place in self._places(shape) if (ended := self._concluded(place))}
         if len(known) < len(self.modes):
             return False
-        for place, conclusion in known.items():
-            self.feasible[place], self.off_by[place] = conclusion["feasible"], conclusion["off_by"]
+        for place, ended in known.items():
+            self.feasible[place], self.off_by[place] = ended["feasible"], ended["off_by"]
             self.opening.learn(place)
         return True
 
