@@ -50,6 +50,8 @@ def cases(world: int) -> list[Case]:
         for shape, knobs in shapes.items()
         for variant in SPACE.variants
     ]
+    wanted += [(shape, configured("two_shot", **knobs, roles=2)) for shape, knobs in shapes.items()]
+    wanted.append((AllReduce(13, 520, world, "fp16", "rms"), configured("two_shot", roles=2)))
     return [case for case in wanted if SPACE.why_invalid(*case) is None]
 
 
@@ -60,7 +62,7 @@ def alternating(world: int) -> list[Case]:
         (shape, configured(variant, rows_per_flag=1 + number))
         for variant in FUSED
         for number, shape in enumerate(shapes)
-    ]
+    ] + [(shapes[1], configured("two_shot", rows_per_flag=2, roles=2))]
 
 
 def contract(workspace: Workspace) -> dict[str, list[Call]]:
@@ -81,7 +83,8 @@ def test_every_variant_ran(ran: Ran) -> None:
     assert kinds == {(variant, norm) for variant in SPACE.variants for norm in ("none", "rms")}
     for found in ran:
         assert len(found["back to back"]) == CALLS * len(cases(len(ran)))
-        assert len(found["one rank late"]) == len(found["one rank ahead"]) == 4 * len(FUSED)
+        turns = 2 * len(alternating(len(ran)))
+        assert len(found["one rank late"]) == len(found["one rank ahead"]) == turns
 
 
 def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(ran: Ran) -> None:
@@ -208,10 +211,11 @@ GENERATION = "generation_of(epoch) *"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
 SIGNAL = "signal_all(flag(control, rank, {}), away, epoch, WORLD, WORLD_P, ARCH)"
 WAIT_PIECE = "wait_all(flag(control, sources, piece)[:, None], epoch, (sources < WORLD)[:, None])"
-WAIT_SHARE = "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORLD)[:, None])"
+WAIT_SHARE = "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < cut.WORLD)[:, None])"
 WAIT_SUM = "wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])"
 WAIT_ROW = "wait_all(flag(control, sources[None, :], slots[:, None]), epoch, wanted)"
 WAIT_ROW_SUM = "wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])"
+WAIT_BLOCK = "wait_all(flags[:, None], epoch, (parts < cut.PARTS)[:, None])"
 RANGE = "in tl.static_range(WORLD"
 ONE_PART = "weight, within, N, eps", "weight, columns < N // PARTS, N, eps"
 OTHER = "    inbox = payload + (1 - generation_of(epoch)) * generation_bytes\n"
@@ -249,13 +253,15 @@ def mutants_of_one_shot() -> dict[str, Mutant]:
 
 def mutants_of_two_shot() -> dict[str, Mutant]:
     file = "all_reduce.two_shot"
-    first, second = SIGNAL.format("share"), SIGNAL.format("BANK + share")
+    first, second = (
+        SIGNAL.replace("WORLD", "cut.WORLD").format(place) for place in ("share", "BANK + share")
+    )
     total = "total = tl.zeros((TILE, COLS_P), dtype=tl.float32)"
     slow_owner: Change = (f"{file}:sum_share", total, f"{SLEEP}(0.3 * bool(rank == 2)); {total}")
     load = "part = tl.load(x_ptr + places, mask=there, other=0.0)"
     slow_sender: Change = (file, load, f"{SLEEP}(0.3 * bool(rank == 2)); {load}")
     slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {SLEEP}(0.5 * bool(rank == 2))")
-    after = "            for first in range(0, ROWS, TILE):\n                sum_share("
+    after = "        for first in range(0, cut.ROWS, cut.TILE):\n            sum_share("
     return {
         "no wait for pieces": wrong((file, WAIT_SHARE, "pass")),
         "no wait for sums": wrong((file, WAIT_SUM, "pass"), control=(slow_owner,)),
@@ -278,9 +284,21 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
         ),
         "flag before the sum": wrong(
             (file, second, "pass"),
-            (file, after, f"            {second}\n{after}"),
+            (file, after, f"        {second}\n{after}"),
             control=(slow_owner,),
             calls="together",
+        ),
+        "no wait for sums of blocks": wrong(
+            (file, WAIT_BLOCK, "pass"), control=(slow_owner,), calls="roles"
+        ),
+        "the sum of the row before": wrong(
+            (file, "y, residual = next_y,", "residual ="), calls="roles"
+        ),
+        "a block's last row left out": wrong(
+            (file, "(block + 1) * BLOCK)", "(block + 1) * BLOCK - 1)"), calls="roles"
+        ),
+        "sums a turn late": hangs(
+            (file, "share - senders, shares,", "share, shares,"), calls="roles"
         ),
         "stale generation": wrong((file, LEFT, LEFT + OTHER + RESULTS)),
         "one generation": wrong(
@@ -289,7 +307,9 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
         "sums stay with their owner": wrong(
             (f"{file}:sum_share", f"step {RANGE})", "step in tl.static_range(1)")
         ),
-        "norm over a partial row": wrong((file, *ONE_PART), calls="rows"),
+        "norm over a partial row": wrong(
+            (file, f"residual, {ONE_PART[0]}", f"residual, {ONE_PART[1]}"), calls="rows"
+        ),
     }
 
 
@@ -347,16 +367,18 @@ MUTANTS = {
 
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """Three calls of a small shape, the last rank late, or two all together: one piece in one shot,
-    a piece of each rank in two, so that one program sends all. Three of normalised rows.
+    a piece of each rank in two, so that one program sends all. Three of normalised rows, and three
+    with programs that only normalise.
     And calls between which one_shot fills the inbox: two_shot alone needs no second generation,
     since who sends pieces has every sum of the call before."""
     small = AllReduce(world if variant == "two_shot" else 1, 32, world)
-    rows = AllReduce(6, 48, world, "bf16", "rms")
+    rows, many = (AllReduce(m, 48, world, "bf16", "rms") for m in (6, 27))
     others = [(AllReduce(1, 512, world), configured("one_shot"))] * 2
     return {
         "small": [(small, configured(variant))] * 3,
         "together": [(small, configured(variant))] * 2,
         "rows": [(rows, configured(variant, parts=2))] * 3,
+        "roles": [(many, configured(variant, rows_per_flag=2, roles=2))] * 3,
         "between others": [
             (small, configured(variant)),
             *others,

@@ -177,7 +177,7 @@ NOT_AWAITED: dict[str, Change] = {
     ),
     "two_shot": (
         "all_reduce.two_shot",
-        "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORLD)[:, None])",
+        "wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < cut.WORLD)[:, None])",
         "pass",
     ),
 }

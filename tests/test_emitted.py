@@ -65,7 +65,8 @@ EMITTED = [
     Emitted("all_reduce", "one_shot", SUMS, ONE, ("tl.load(x_at +",),
             ("own = tl.load(", "tl.store(elements(its_inbox", "total += tl.cast(tl.load(x_at")),
     Emitted("all_reduce", "two_shot", SUMS, TWO, ("part = tl.load(at +",),
-            ("part = tl.load(x_ptr", "tl.store(its_inbox", "part = tl.load(at", "y = tl.load(")),
+            ("part = tl.load(x_ptr", "tl.store(its_inbox", "part = tl.load(at",
+             "y = tl.load(results_ptr + places, mask=there")),
     Emitted("gemm_reduce_scatter", "push", SCATTER, REDUCE, *SLOTS),
     Emitted("gemm_reduce_scatter", "pull", SCATTER, REDUCE, *SLOTS),
     Emitted("gemm_reduce_scatter", "relay", SCATTER, REDUCE, *RELAYED),
@@ -76,8 +77,13 @@ EMITTED = [
             ("o = tl.load(own_at[:, None]", "tl.store(o_at[:, None] +", LOAD),
             config=Config("one_shot", rows_per_piece=16, num_warps=4)),
 ]  # fmt: skip
-NORM = "m=64,n=8192,world=8,norm=rms"
-ORDERED = [*EMITTED, *(one._replace(shape=NORM) for one in EMITTED[:2])]
+NORM, ROLES = "m=64,n=8192,world=8,norm=rms", "m=3000,n=8192,world=8,norm=rms"
+ORDERED = [
+    *EMITTED, *(one._replace(shape=NORM) for one in EMITTED[:2]),
+    Emitted("all_reduce", "two_shot", ROLES, TWO,
+            ("part = tl.load(at +", "y = tl.load(results_ptr + places, mask=within", "next_y = "),
+            (), config=Config("two_shot", roles=2, rows_per_flag=4, num_warps=8)),
+]  # fmt: skip
 ARCHES = ("sm_90", "gfx942")
 NEXT_ARCH = ("gemm_reduce_scatter", "gemm_all_reduce")
 """Operations that `make thorough` compiles for gfx950, too."""
@@ -154,6 +160,7 @@ SPILLS = {
     ("all_reduce", SUMS): (8, 8),
     ("all_reduce", "m=1,n=16384,world=8,norm=rms"): (8, 8),
     ("all_reduce", NORM): (8, 8),
+    ("all_reduce", ROLES): (8, 8),
     ("all_reduce", "m=512,n=16384,world=8,norm=rms"): (8, 8),
     ("gemm_reduce_scatter", SCATTER): (48, 0),
     ("gemm_all_reduce", ROWS): (48, 0),

@@ -234,6 +234,7 @@ def _constants(shape: AllReduce, config: Config, threads: int, arch: str) -> dic
         WORLD=shape.world,
         WORLD_P=power_of_two_from(shape.world),
         IN_PLACE=reads_in_place(shape, config),
+        ROLES=knobs.get("roles", 1),
     )
     pairs = power_of_two_from(shape.n // parts // 2)
     return cut._asdict() | dict(cut=cut, PAIRS_P=pairs, THREADS=threads, ARCH=arch)

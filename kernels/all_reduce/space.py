@@ -38,6 +38,9 @@ ENGINE_RULE = (
     f"form={engine_all_reduce.FORM} needs a serving engine in this process whose all-reduce takes "
     "so many bytes (docs/engines.md): take form=library"
 )
+ROLES_BYTES, FLAG_BYTES = 8 << 20, 1 << 16
+"""Bytes of x from which two_shot with two roles is tried first, too, where rows are normalised, and
+bytes that one of its flags then covers at most (2x H200, captured, `db/trials`)."""
 FEWEST_COLUMNS = 256
 """The fewest columns of one part of a row: 512 bytes, which one program stores at once."""
 TORCH = ("one_shot", "two_shot")
@@ -54,6 +57,13 @@ _PIECES = (
     Choice("parts", (1, 2, 4, 8, 16, 32), "parts of a row, which different programs send", 1),
     Choice("programs", (8, 16, 32, 64, 128), "programs, all resident at once", 128),
     Choice("num_warps", (1, 2, 4, 8, 16), "warps (waves) of one program", 8),
+)
+_ROLES = Choice(
+    "roles",
+    (1, 2),
+    "2: half of the programs exchange, the others normalise rows as their sums arrive; "
+    "1: all do both",
+    1,
 )
 _FLAGGED = ("one_shot", "two_shot")
 _FUSED = (*_FLAGGED, "one_shot_ll")
@@ -116,6 +126,12 @@ def _busy(variant: str) -> Rule:
     )
 
 
+ROLES_RULE = Rule(
+    "without a norm no program has rows to normalise: take roles=1",
+    lambda s, c, chip: c["roles"] == 1 or s.normed,
+    ("two_shot",),
+    required=True,
+)
 RULES = (
     Rule(
         "one rank has nothing to exchange: the form must be library",
@@ -239,6 +255,7 @@ RULES = (
         ),
         ("two_shot",),
     ),
+    ROLES_RULE,
     one_die_rule("one_shot_ll"),
     Rule(
         "the words of all ranks must fit the workspace's mailbox of "
@@ -305,14 +322,25 @@ def takes_torch(shape: Any, chip: Chip) -> bool:
 
 def of_variant(shape: AllReduce, chip: Chip | None, variant: str) -> Iterator[Config]:
     """A fused variant with the parts that give every program one piece, or the nearest to them that
-    is possible; empty where none is."""
+    is possible; empty where none is. Then two_shot with two roles, where many rows are normalised.
+    """
     units = 16 if chip is None else chip.units
     programs = max(8, min(128, power_of_two_to(units)))
     wanted = max(1, programs // shape.m)
     nearest = sorted(_PIECES[0].values, key=lambda parts: (abs(int(parts) - wanted), parts))
     configs = (_config(shape, chip, variant, int(parts), programs) for parts in nearest)
     possible = (config for config in configs if SPACE.why_invalid(shape, config, chip) is None)
-    return islice(possible, 1)
+    for config in islice(possible, 1):
+        yield config
+        if variant == "two_shot" and shape.normed and shape.message_bytes >= ROLES_BYTES:
+            yield _with_roles(shape, config)
+
+
+def _with_roles(shape: AllReduce, config: Config) -> Config:
+    """The same with two roles, and flags that cover few enough rows for them to overlap."""
+    rows = power_of_two_to(max(1, FLAG_BYTES * shape.m // shape.message_bytes))
+    knobs = dict(config.knobs, roles=2, rows_per_flag=min(config["rows_per_flag"], rows))
+    return Config(config.variant, **knobs)
 
 
 def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, programs: int) -> Config:
@@ -340,7 +368,7 @@ SPACE = Space(
     variants={
         "bsp": (_FORM,),
         "one_shot": (_ROWS, *_PIECES),
-        "two_shot": (_ROWS, *_PIECES),
+        "two_shot": (_ROWS, *_PIECES, _ROLES),
         "one_shot_ll": _PIECES,
     },
     rules=RULES,

@@ -1,7 +1,7 @@
 """How the variants of all_reduce spend their time: the stages of one call, for
 `tftune.models.timeline.simulator` to play. Standard library only.
 
-One lane: each phase needs the one before it.
+One lane: each phase needs the one before it. With two roles a second one normalises meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce.space import SPACE, reads_in_place
 from tftune.kernels.core.space import Config
-from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
+from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
 FILL_US = 1.0
 """From a kernel's first instruction until its first elements of x are there. Assumed."""
@@ -36,7 +36,13 @@ def describe(costs: Any, shape: AllReduce, config: Config, mode: str) -> Call:
     if reads_in_place(shape, config):
         phases = _in_place
         local = [Stage(FILL_US)]
+    if knobs.get("roles", 1) > 1:
+        knobs["programs"] //= 2
     stages = [costs.triton_launch(mode), *local, *phases(costs, shape, knobs)]
+    if knobs.get("roles", 1) > 1:
+        last = Stage(ROW_US, after=Gate(0, len(stages)))
+        written = _written(costs, shape, knobs["programs"])
+        return Call((stages, [stages[0], *written, last]), shape.world)
     return Call(([*stages, *_written(costs, shape, knobs["programs"])],), shape.world)
 
 

@@ -108,6 +108,8 @@ class Pieces(NamedTuple):
     WORLD_P: int
     IN_PLACE: bool
     """Peers read x where the caller left it: in the symmetric heap."""
+    ROLES: int
+    """Of two_shot. 2: half of the programs exchange, the others normalise; 1: all do both."""
 
 
 class Attention(NamedTuple):

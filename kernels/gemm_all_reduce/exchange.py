@@ -94,6 +94,6 @@ RULES = (
     *(
         _rule(rule, tuple(kernel for kernel in KERNELS if rule.applies(kernel)))
         for rule in sums.RULES
-        if any(rule.applies(kernel) for kernel in KERNELS)
+        if rule is not sums.ROLES_RULE and any(rule.applies(kernel) for kernel in KERNELS)
     ),
 )

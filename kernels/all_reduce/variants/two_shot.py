@@ -2,7 +2,8 @@
 
 Who owns a tile: piece p belongs to rank p modulo the world; share s of a rank is its s-th piece,
 and shares are dealt to the programs in turn. Where rows are normalised, whole rows are dealt for
-that, on every rank all rows, so that no residual travels.
+that, on every rank all rows, so that no residual travels. With two roles half of the programs send
+and sum, and the others normalise meanwhile: they wait for sums alone, and nobody waits for them.
 Who writes remotely: each program stores pieces of x into their owners' inboxes, and the sums of its
 own pieces into the results of every rank.
 Which flag says ready: flag[source][share], set by who sent its piece of that share; and, in a
@@ -71,6 +72,79 @@ def sum_share(
         tl.store(elements(its_results, x_ptr) + places, y, mask=there)
 
 
+@triton.jit
+def send_share(
+    x_ptr, inbox, control, payload_bases, away, share, shares, epoch, M, rank,
+    cut: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Store the pieces of a share into their owners' inboxes, and tell the owners."""
+    SIZE: tl.constexpr = cut.ROWS * (cut.N // cut.PARTS) * 2
+    own_inbox = inbox + (tl.cast(rank, tl.int64) * shares + share) * SIZE
+    for step in tl.static_range(1, cut.WORLD):
+        owner = (rank + step) % cut.WORLD
+        its_inbox = elements(peer(own_inbox, payload_bases, rank, owner), x_ptr)
+        for first in range(0, cut.ROWS, cut.TILE):
+            places, inside, there = piece_tile(
+                share * cut.WORLD + owner, first, M, cut.N, cut.PARTS, cut.ROWS, cut.TILE,
+                cut.COLS_P,
+            )  # fmt: skip
+            part = tl.load(x_ptr + places, mask=there, other=0.0)
+            tl.store(its_inbox + inside, part, mask=there)
+    signal_all(flag(control, rank, share), away, epoch, cut.WORLD, cut.WORLD_P, ARCH)
+
+
+@triton.jit
+def reduce_share(
+    x_ptr, inbox, results, control, payload_bases, away, share, shares, pieces, ranks, epoch, M,
+    rank, cut: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Add up this rank's piece of a share once it has arrived, and tell all that the sum has."""
+    if share * cut.WORLD + rank < pieces:
+        slot = OFFERED if cut.IN_PLACE else share
+        wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < cut.WORLD)[:, None])
+        for first in range(0, cut.ROWS, cut.TILE):
+            sum_share(
+                x_ptr, inbox, results, payload_bases, share * cut.WORLD + rank, share, shares,
+                first, M, rank, cut.N, cut.PARTS, cut.ROWS, cut.TILE, cut.COLS_P, cut.WORLD,
+                cut.IN_PLACE, ARCH,
+            )  # fmt: skip
+        signal_all(flag(control, rank, BANK + share), away, epoch, cut.WORLD, cut.WORLD_P, ARCH)
+
+
+@triton.jit
+def normalize_blocks(
+    results_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, like, control, first, step, epoch,
+    M, eps, cut: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Normalise blocks of rows, of one piece each, once their sums have arrived; a row's operands
+    are loaded while the row before it is normalised."""
+    N: tl.constexpr = cut.N
+    BLOCK: tl.constexpr = 8 if cut.ROWS >= 8 else cut.ROWS
+    columns, parts = tl.arange(0, cut.N_P), tl.arange(0, cut.PARTS_P)
+    within = columns < N
+    weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
+    for block in tl.range(first, tl.cdiv(M, BLOCK), step, num_stages=1):
+        places = tl.cast(block, tl.int64) * (BLOCK * N) + columns
+        residual = tl.load(residual_ptr + places, mask=within, other=0.0)
+        piece = block * BLOCK // cut.ROWS * cut.PARTS + parts
+        flags = flag(control, piece % cut.WORLD, BANK + piece // cut.WORLD)
+        wait_all(flags[:, None], epoch, (parts < cut.PARTS)[:, None])
+        y = tl.load(results_ptr + places, mask=within, other=0.0)
+        end = tl.minimum(M, (block + 1) * BLOCK)
+        for row in tl.range(block * BLOCK, end, num_stages=1):
+            more = within & (row + 1 < end)
+            next_y = tl.load(results_ptr + places + N, mask=more, other=0.0)
+            next_residual = tl.load(residual_ptr + places + N, mask=more, other=0.0)
+            added, out = add_norm(
+                tl.cast(y, tl.float32), tl.cast(residual, tl.float32), weight, within, N, eps,
+                like, ARCH,
+            )  # fmt: skip
+            tl.store(added_ptr + places, added, mask=within)
+            tl.store(out_ptr + places, out, mask=within)
+            y, residual = next_y, next_residual
+            places += N
+
+
 @triton.jit(do_not_specialize=["M", "rank"])
 def two_shot(
     x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
@@ -88,7 +162,6 @@ def two_shot(
     WORLD: tl.constexpr = cut.WORLD
     WORLD_P: tl.constexpr = cut.WORLD_P
     IN_PLACE: tl.constexpr = cut.IN_PLACE
-    SIZE: tl.constexpr = ROWS * (N // PARTS) * 2
     pid, programs, epoch = tl.program_id(0), tl.num_programs(0), begin(control)
     pieces = pieces_of(M, PARTS, ROWS)
     shares = tl.cdiv(pieces, WORLD)
@@ -98,32 +171,45 @@ def two_shot(
     ranks = tl.arange(0, WORLD_P)
     if IN_PLACE:
         offer(control, control_bases, epoch, rank, WORLD, ARCH)
-    else:
-        for share in tl.range(pid, shares, programs, num_stages=1):
-            own_inbox = inbox + (tl.cast(rank, tl.int64) * shares + share) * SIZE
-            for step in tl.static_range(1, WORLD):
-                owner = (rank + step) % WORLD
-                its_inbox = elements(peer(own_inbox, payload_bases, rank, owner), x_ptr)
-                for first in range(0, ROWS, TILE):
-                    places, inside, there = piece_tile(
-                        share * WORLD + owner, first, M, N, PARTS, ROWS, TILE, COLS_P
-                    )
-                    part = tl.load(x_ptr + places, mask=there, other=0.0)
-                    tl.store(its_inbox + inside, part, mask=there)
-            signal_all(flag(control, rank, share), away, epoch, WORLD, WORLD_P, ARCH)
-    for share in tl.range(pid, shares, programs, num_stages=1):
-        if share * WORLD + rank < pieces:
-            slot = OFFERED if IN_PLACE else share
-            wait_all(flag(control, ranks, slot)[:, None], epoch, (ranks < WORLD)[:, None])
-            for first in range(0, ROWS, TILE):
-                sum_share(
-                    x_ptr, inbox, results, payload_bases, share * WORLD + rank, share, shares,
-                    first, M, rank, N, PARTS, ROWS, TILE, COLS_P, WORLD, IN_PLACE, ARCH,
+    if cut.ROLES > 1:
+        # Sends are one turn ahead of sums, so that the bytes of both phases are under way at once.
+        senders = programs // cut.ROLES
+        turn = tl.where(pid < senders, pid, shares + senders)
+        for share in tl.range(turn, shares + senders, senders, num_stages=1):
+            if not IN_PLACE and share < shares:
+                send_share(
+                    x_ptr, inbox, control, payload_bases, away, share, shares, epoch, M, rank, cut,
+                    ARCH,
                 )  # fmt: skip
-            signal_all(flag(control, rank, BANK + share), away, epoch, WORLD, WORLD_P, ARCH)
+            if share >= senders:
+                reduce_share(
+                    x_ptr, inbox, results, control, payload_bases, away, share - senders, shares,
+                    pieces, ranks, epoch, M, rank, cut, ARCH,
+                )  # fmt: skip
+    else:
+        if not IN_PLACE:
+            for share in tl.range(pid, shares, programs, num_stages=1):
+                send_share(
+                    x_ptr, inbox, control, payload_bases, away, share, shares, epoch, M, rank,
+                    cut, ARCH,
+                )  # fmt: skip
+        for share in tl.range(pid, shares, programs, num_stages=1):
+            reduce_share(
+                x_ptr, inbox, results, control, payload_bases, away, share, shares, pieces, ranks,
+                epoch, M, rank, cut, ARCH,
+            )  # fmt: skip
     finish(control, epoch)  # nothing below reads what it sets
     results_ptr = elements(results, x_ptr)
-    if cut.NORM:
+    if cut.ROLES > 1:
+        first, step = work_range(pid, ARCH)
+        if ARCH != "interpreter":
+            senders = programs // cut.ROLES
+            first, step = tl.where(pid < senders, M, pid - senders), programs - senders
+        normalize_blocks(
+            results_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, x_ptr, control, first, step,
+            epoch, M, eps, cut, ARCH,
+        )  # fmt: skip
+    elif cut.NORM:
         columns, parts = tl.arange(0, N_P), tl.arange(0, PARTS_P)
         within = columns < N
         weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
