@@ -107,7 +107,7 @@ def test_the_page_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) ->
         rivals.main(["--show", str(measured)])
     printed = capsys.readouterr().out.splitlines()
     shown = re.findall(r"^\| \d+ \|.*$", (root / "docs/rivals.md").read_text(), re.MULTILINE)
-    assert len(shown) == 16 and set(shown) <= set(printed)
+    assert len(shown) == 35 and set(shown) <= set(printed)
 
 
 def test_the_default_shapes_are_of_both_shardings() -> None:
