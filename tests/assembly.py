@@ -190,10 +190,10 @@ def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
 
 
 def early_loads(
-    ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A
+    ttgir: str, file: Path = GEMM, loads_of_data: tuple[str, ...] = LOADS_OF_A, waits: int = 1
 ) -> list[str]:
-    """Loads of A, or of other data, that Triton placed above the first wait of the kernel: its
-    pipeliner does so where it takes the wrong loop."""
+    """Loads of A, or of other data, that Triton placed above the first wait of the kernel, or the
+    last of so many: its pipeliner does so where it takes the wrong loop."""
     numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
     from_there = set(
         re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M)
@@ -202,9 +202,8 @@ def early_loads(
     for _ in aliases:  # the inlined copies, and copies of those
         from_there |= {name for name, of in aliases if of in from_there}
     lines = ttgir.splitlines()
-    wait_at = next(
-        at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text
-    )
+    polls = [at for at, text in enumerate(lines) if "atomic_rmw" in text and "acquire" in text]
+    wait_at = polls[waits - 1]
     loads = r"tt\.load |async_copy_global_to_local |async_tma_copy_global_to_local |buffer_load"
     found = [
         at

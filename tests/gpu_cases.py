@@ -56,6 +56,7 @@ def other_operations(world: int) -> list[tuple[Any, Any]]:
     """The other operations on the same workspace: few rows and many, whole tiles and tails, both
     outputs and layouts; ragged, paged, and with a norm."""
     from tftune.kernels.all_reduce import AllReduce
+    from tftune.kernels.core.space import Config
     from tftune.kernels.flash_decode import FlashDecode
     from tftune.kernels.merge_attention import MergeAttention
 
@@ -79,6 +80,9 @@ def other_operations(world: int) -> list[tuple[Any, Any]]:
         MergeAttention(200, 8 * world, 128, world),
     ]
     found = [*defaults_and_draws(decodes), *defaults_and_draws(reductions)]
+    for m, n, parts in ((1000, 4096, 2), (777, 8192, 1)):
+        roles = Config("two_shot", roles=2, rows_per_flag=16, parts=parts, programs=64, num_warps=8)
+        found.append((AllReduce(m, n, world, norm="rms"), roles))
     return [*found, *gemm_reductions(world), *defaults_and_draws(merges)]
 
 

@@ -60,6 +60,8 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
     load = "part = tl.load(x_ptr + places, mask=there, other=0.0)"
     slow_sender: Change = (file, load, f"{SLEEP}(0.3 * bool(rank == 2)); {load}")
     slow_reader: Change = (file, WAIT_SUM, f"{WAIT_SUM}; {SLEEP}(0.5 * bool(rank == 2))")
+    normalizing = "first, step = work_range(pid, ARCH)"
+    late = f"{SLEEP}(1.0 * bool((rank == 2) & (pid == programs - 1)))"
     after = "        for first in range(0, cut.ROWS, cut.TILE):\n            sum_share("
     return {
         "no wait for pieces": wrong((file, WAIT_SHARE, "pass")),
@@ -90,14 +92,38 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
         "no wait for sums of blocks": wrong(
             (file, WAIT_BLOCK, "pass"), control=(slow_owner,), calls="roles"
         ),
+        "a wait for the first part of blocks": wrong(
+            (file, WAIT_BLOCK, WAIT_BLOCK.replace("cut.PARTS", "1")),
+            control=(slow_owner,),
+            calls="blocks",
+        ),
+        "a block for a group of rows": hangs(
+            (file, "block * BLOCK // cut.ROWS", "block"), calls="blocks"
+        ),
         "the sum of the row before": wrong(
             (file, "y, residual = next_y,", "residual ="), calls="roles"
+        ),
+        "the residual of the row before": wrong(
+            (file, "y, residual = next_y, next_residual", "y = next_y"), calls="roles"
+        ),
+        "blocks normalised over a partial row": wrong(
+            (
+                f"{file}:normalize_blocks",
+                "weight, within, N, eps",
+                "weight, columns < N // 2, N, eps",
+            ),
+            calls="roles",
         ),
         "a block's last row left out": wrong(
             (file, "(block + 1) * BLOCK)", "(block + 1) * BLOCK - 1)"), calls="roles"
         ),
-        "sums a turn late": hangs(
+        "sums of a first turn left out": hangs(
             (file, "share - senders, shares,", "share, shares,"), calls="roles"
+        ),
+        "one generation, a rank normalising late": wrong(
+            (file, GENERATION, "0 *"),
+            control=((file, normalizing, f"{late}; {normalizing}"),),
+            calls="roles between others",
         ),
         "stale generation": wrong((file, LEFT, LEFT + OTHER + RESULTS)),
         "one generation": wrong(

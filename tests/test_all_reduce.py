@@ -44,7 +44,7 @@ def test_sets_hold_messages_of_4_kb_to_64_mb() -> None:
 
 @pytest.mark.parametrize("chip", [H200, MI300X], ids=lambda chip: chip.name)
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
-def test_defaults_are_possible_and_there_is_one_of_each_variant(world: int, chip: Chip) -> None:
+def test_defaults_are_possible_and_of_every_variant(world: int, chip: Chip) -> None:
     """two_shot always; in one shot what fits the inbox; words what fits the mailbox of one die."""
     for shape in every_shape(world):
         found = SPACE.defaults(shape, chip)
@@ -55,6 +55,21 @@ def test_defaults_are_possible_and_there_is_one_of_each_variant(world: int, chip
         assert ("one_shot" in variants) == (world <= 2 or inbox <= 32 << 20)
         words = chip.can.coherent_stores and 2 * inbox <= MAILBOX_BYTES
         assert ("one_shot_ll" in variants) == words, shape
+
+
+def test_many_rows_that_are_normalised_have_a_default_with_two_roles() -> None:
+    """From 8 MB on, with at most 64 KB a flag; where flags suffice."""
+    for chip in (H200, MI300X):
+        for world, m, n, norm, rows in (
+            (2, 1024, 4096, "rms", 4), (2, 8192, 4096, "rms", 8), (8, 8192, 8192, "rms", 4),
+            (2, 1023, 4096, "rms", 0), (2, 8192, 4096, "none", 0), (2, 131_072, 16_384, "rms", 0),
+        ):  # fmt: skip
+            found = SPACE.defaults(shape := AllReduce(m, n, world, norm=norm), chip)
+            assert [SPACE.why_invalid(shape, config, chip) for config in found] == [None] * len(
+                found
+            )
+            roles = [config for config in found if config.knobs and ("roles", 2) in config.knobs]
+            assert len(roles) == (rows > 0) and all(c["rows_per_flag"] <= rows for c in roles)
 
 
 def test_what_a_config_stores_lies_within_its_generation_and_its_bank() -> None:

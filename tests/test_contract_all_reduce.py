@@ -52,7 +52,10 @@ def cases(world: int) -> list[Case]:
         for variant in SPACE.variants
     ]
     wanted += [(shape, configured("two_shot", **knobs, roles=2)) for shape, knobs in shapes.items()]
-    wanted.append((AllReduce(13, 520, world, "fp16", "rms"), configured("two_shot", roles=2)))
+    several_turns = AllReduce(13, 520, world, "fp16", "rms")
+    wanted.append((several_turns, configured("two_shot", roles=2)))
+    several_blocks = AllReduce(45, 48, world, "bf16", "rms")
+    wanted.append((several_blocks, configured("two_shot", rows_per_flag=16, parts=2, roles=2)))
     return [case for case in wanted if SPACE.why_invalid(*case) is None]
 
 
@@ -80,8 +83,11 @@ def test_every_call_is_right(ran: Ran) -> None:
 
 def test_every_variant_ran(ran: Ran) -> None:
     """On both kinds of result, and on every shape that it can run."""
-    kinds = {(call.config.variant, call.shape.norm) for call in ran[0]["back to back"]}
+    first = ran[0]["back to back"]
+    kinds = {(call.config.variant, call.shape.norm) for call in first}
     assert kinds == {(variant, norm) for variant in SPACE.variants for norm in ("none", "rms")}
+    roles = {call.shape.m for call in first if ("roles", 2) in call.config.knobs}
+    assert len(ran) == 1 or roles >= {5, 13, 45}
     for found in ran:
         assert len(found["back to back"]) == CALLS * len(cases(len(ran)))
         turns = 2 * len(alternating(len(ran)))
@@ -217,23 +223,24 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     small = AllReduce(world if variant == "two_shot" else 1, 32, world)
     rows, many = (AllReduce(m, 48, world, "bf16", "rms") for m in (6, 27))
     others = [(AllReduce(1, 512, world), configured("one_shot"))] * 2
+    larger = [(AllReduce(12, 512, world), configured("one_shot", rows_per_flag=16))] * 2
+    together: Case = small, configured(variant)
+    roles: Case = many, configured(variant, rows_per_flag=2, roles=2)
     return {
-        "small": [(small, configured(variant))] * 3,
-        "together": [(small, configured(variant))] * 2,
+        "small": [together] * 3,
+        "together": [together] * 2,
         "rows": [(rows, configured(variant, parts=2))] * 3,
-        "roles": [(many, configured(variant, rows_per_flag=2, roles=2))] * 3,
-        "between others": [
-            (small, configured(variant)),
-            *others,
-            (small, configured(variant)),
-            others[0],
-        ],
+        "roles": [roles] * 3,
+        "blocks": [(many, configured(variant, rows_per_flag=16, parts=2, roles=2))] * 3,
+        "between others": [together, *others, together, others[0]],
+        "roles between others": [roles, *larger, roles, larger[0]],
     }
 
 
 @pytest.mark.thorough
 def test_mutants_are_refused(tmp_path: Path) -> None:
-    refuse(tmp_path, MUTANTS, calls_of_a_trial, ("together", "between others"))
+    together = "together", "between others", "roles between others"
+    refuse(tmp_path, MUTANTS, calls_of_a_trial, together)
 
 
 def test_formula_is_that_of_engines() -> None:

@@ -82,7 +82,8 @@ ORDERED = [
     *EMITTED, *(one._replace(shape=NORM) for one in EMITTED[:2]),
     Emitted("all_reduce", "two_shot", ROLES, TWO,
             ("part = tl.load(at +", "y = tl.load(results_ptr + places, mask=within", "next_y = "),
-            (), config=Config("two_shot", roles=2, rows_per_flag=4, num_warps=8)),
+            ("y = tl.load(results_ptr + places, mask=within", "next_y = ", "next_residual = "),
+            config=Config("two_shot", roles=2, rows_per_flag=4, num_warps=8)),
 ]  # fmt: skip
 ARCHES = ("sm_90", "gfx942")
 NEXT_ARCH = ("gemm_reduce_scatter", "gemm_all_reduce")
@@ -142,6 +143,15 @@ def test_data_move_16_bytes_at_a_time(one: Emitted, arch: str) -> None:
 def test_nothing_that_peers_send_is_loaded_before_its_wait(one: Emitted, arch: str) -> None:
     text = source_of(one, arch).compile(gpu_target(arch)).asm["ttgir"]
     assert early_loads(text, one.file, one.early) == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_rows_are_normalised_behind_the_wait_for_their_sums(arch: str) -> None:
+    one = ORDERED[-1]
+    text = source_of(one, arch).compile(gpu_target(arch)).asm["ttgir"]
+    assert early_loads(text, one.file, one.early[1:], waits=2) == []
+    code = code_of(one, arch)
+    assert narrow(code, is_hip(arch), *(line_of(one.file, text) for text in one.wide)) == []
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,6 @@ ROLES_RULE = Rule(
     "without a norm no program has rows to normalise: take roles=1",
     lambda s, c, chip: c["roles"] == 1 or s.normed,
     ("two_shot",),
-    required=True,
 )
 RULES = (
     Rule(
@@ -333,7 +332,9 @@ def of_variant(shape: AllReduce, chip: Chip | None, variant: str) -> Iterator[Co
     for config in islice(possible, 1):
         yield config
         if variant == "two_shot" and shape.normed and shape.message_bytes >= ROLES_BYTES:
-            yield _with_roles(shape, config)
+            roles = _with_roles(shape, config)
+            if SPACE.why_invalid(shape, roles, chip) is None:
+                yield roles
 
 
 def _with_roles(shape: AllReduce, config: Config) -> Config:

@@ -84,7 +84,8 @@ def _rule(rule: Rule, kernels: tuple[str, ...]) -> Rule:
     )
 
 
-# Behind the operation's own: that there are ranks, and that rows are of whole words.
+# Behind the operation's own: that there are ranks, and that rows are of whole words. `vendor` has
+# no norm, so no roles.
 RULES = (
     Rule(
         f"rows_per_flag must be 1 with exchange={_BY_WORDS}, which has no flags",

@@ -116,8 +116,8 @@ def normalize_blocks(
     results_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, like, control, first, step, epoch,
     M, eps, cut: tl.constexpr, ARCH: tl.constexpr,
 ):  # fmt: skip
-    """Normalise blocks of rows, of one piece each, once their sums have arrived; a row's operands
-    are loaded while the row before it is normalised."""
+    """Normalise blocks of rows, each of one group of rows, once their sums have arrived; a row's
+    operands are loaded while the row before it is normalised."""
     N: tl.constexpr = cut.N
     BLOCK: tl.constexpr = 8 if cut.ROWS >= 8 else cut.ROWS
     columns, parts = tl.arange(0, cut.N_P), tl.arange(0, cut.PARTS_P)
