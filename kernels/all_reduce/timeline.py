@@ -36,14 +36,14 @@ def describe(costs: Any, shape: AllReduce, config: Config, mode: str) -> Call:
     if reads_in_place(shape, config):
         phases = _in_place
         local = [Stage(FILL_US)]
-    if knobs.get("roles", 1) > 1:
-        knobs["programs"] //= 2
+    roles = knobs.get("roles", 1)
+    knobs["programs"] //= roles
     stages = [costs.triton_launch(mode), *local, *phases(costs, shape, knobs)]
-    if knobs.get("roles", 1) > 1:
-        last = Stage(ROW_US, after=Gate(0, len(stages)))
-        written = _written(costs, shape, knobs["programs"])
-        return Call((stages, [stages[0], *written, last]), shape.world)
-    return Call(([*stages, *_written(costs, shape, knobs["programs"])],), shape.world)
+    written = _written(costs, shape, knobs["programs"])
+    if roles == 1:
+        return Call(([*stages, *written],), shape.world)
+    last = Stage(ROW_US, after=Gate(0, len(stages)))
+    return Call((stages, [stages[0], *written, last]), shape.world)
 
 
 def _bsp(costs: Any, shape: AllReduce, form: str, mode: str) -> list[Stage]:

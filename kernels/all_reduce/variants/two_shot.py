@@ -145,6 +145,52 @@ def normalize_blocks(
             places += N
 
 
+@triton.jit
+def normalize_rows(
+    results_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, like, control, pid, epoch, M, eps,
+    cut: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """Normalise this program's rows, each once its sums have arrived."""
+    N: tl.constexpr = cut.N
+    PARTS: tl.constexpr = cut.PARTS
+    WORLD: tl.constexpr = cut.WORLD
+    columns, parts = tl.arange(0, cut.N_P), tl.arange(0, cut.PARTS_P)
+    within = columns < N
+    weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
+    begun, stride = work_range(pid, ARCH)
+    for row in tl.range(begun, M, stride, num_stages=1):
+        places = tl.cast(row, tl.int64) * N + columns
+        residual = tl.cast(tl.load(residual_ptr + places, mask=within, other=0.0), tl.float32)
+        piece = row // cut.ROWS * PARTS + parts
+        flags = flag(control, piece % WORLD, BANK + piece // WORLD)
+        wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])
+        y = tl.cast(tl.load(results_ptr + places, mask=within, other=0.0), tl.float32)
+        added, out = add_norm(y, residual, weight, within, N, eps, like, ARCH)
+        tl.store(added_ptr + places, added, mask=within)
+        tl.store(out_ptr + places, out, mask=within)
+
+
+@triton.jit
+def copy_shares(
+    results_ptr, out_ptr, control, pid, programs, shares, pieces, ranks, epoch, M, rank,
+    cut: tl.constexpr,
+):  # fmt: skip
+    """Copy this program's shares to where the caller wants them, once all of a share's sums have
+    arrived."""
+    WORLD: tl.constexpr = cut.WORLD
+    for share in tl.range(pid, shares, programs, num_stages=1):
+        there_are = (ranks < WORLD) & (share * WORLD + ranks < pieces)
+        wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])
+        for step in tl.static_range(WORLD):
+            piece = share * WORLD + (rank + step) % WORLD
+            for first in range(0, cut.ROWS, cut.TILE):
+                places, _, there = piece_tile(
+                    piece, first, M, cut.N, cut.PARTS, cut.ROWS, cut.TILE, cut.COLS_P
+                )
+                y = tl.load(results_ptr + places, mask=there, other=0.0)
+                tl.store(out_ptr + places, y, mask=there)
+
+
 @triton.jit(do_not_specialize=["M", "rank"])
 def two_shot(
     x_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr,
@@ -153,12 +199,8 @@ def two_shot(
 ):  # fmt: skip
     """out = the sum; cut.NORM: added = the sum and the residual, out = added normalised."""
     N: tl.constexpr = cut.N
-    N_P: tl.constexpr = cut.N_P
     PARTS: tl.constexpr = cut.PARTS
-    PARTS_P: tl.constexpr = cut.PARTS_P
     ROWS: tl.constexpr = cut.ROWS
-    TILE: tl.constexpr = cut.TILE
-    COLS_P: tl.constexpr = cut.COLS_P
     WORLD: tl.constexpr = cut.WORLD
     WORLD_P: tl.constexpr = cut.WORLD_P
     IN_PLACE: tl.constexpr = cut.IN_PLACE
@@ -210,27 +252,11 @@ def two_shot(
             epoch, M, eps, cut, ARCH,
         )  # fmt: skip
     elif cut.NORM:
-        columns, parts = tl.arange(0, N_P), tl.arange(0, PARTS_P)
-        within = columns < N
-        weight = tl.cast(tl.load(weight_ptr + columns, mask=within, other=0.0), tl.float32)
-        begun, stride = work_range(pid, ARCH)
-        for row in tl.range(begun, M, stride, num_stages=1):
-            places = tl.cast(row, tl.int64) * N + columns
-            residual = tl.cast(tl.load(residual_ptr + places, mask=within, other=0.0), tl.float32)
-            piece = row // ROWS * PARTS + parts
-            flags = flag(control, piece % WORLD, BANK + piece // WORLD)
-            wait_all(flags[:, None], epoch, (parts < PARTS)[:, None])
-            y = tl.cast(tl.load(results_ptr + places, mask=within, other=0.0), tl.float32)
-            added, out = add_norm(y, residual, weight, within, N, eps, x_ptr, ARCH)
-            tl.store(added_ptr + places, added, mask=within)
-            tl.store(out_ptr + places, out, mask=within)
+        normalize_rows(
+            results_ptr, residual_ptr, weight_ptr, out_ptr, added_ptr, x_ptr, control, pid, epoch,
+            M, eps, cut, ARCH,
+        )  # fmt: skip
     else:
-        for share in tl.range(pid, shares, programs, num_stages=1):
-            there_are = (ranks < WORLD) & (share * WORLD + ranks < pieces)
-            wait_all(flag(control, ranks, BANK + share)[:, None], epoch, there_are[:, None])
-            for step in tl.static_range(WORLD):
-                piece = share * WORLD + (rank + step) % WORLD
-                for first in range(0, ROWS, TILE):
-                    places, _, there = piece_tile(piece, first, M, N, PARTS, ROWS, TILE, COLS_P)
-                    y = tl.load(results_ptr + places, mask=there, other=0.0)
-                    tl.store(out_ptr + places, y, mask=there)
+        copy_shares(
+            results_ptr, out_ptr, control, pid, programs, shares, pieces, ranks, epoch, M, rank, cut
+        )
