@@ -8,9 +8,10 @@ without looking for an earlier answer. fresh: building a shape that equals one a
 asking. p99: of all calls of these three kinds, the slowest percent apart. first: building a shape
 never asked for, of a family that was measured, and asking: estimated from the sizes beside it.
 other: the same for a family that was never measured, by the tree and its formulas, or by the rule
-that is shipped instead. Each call is timed alone; the time of an empty call is taken off. import:
-the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the 99th
-percentile.
+that is shipped instead. Of both, shapes that fill the same tiles share what is estimated from
+measured shapes around them. Each call is timed alone; the time of an empty call is taken off.
+import: the median of fresh processes. Microseconds, of this CPU; other programs on it disturb the
+99th percentile.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import dist, exp, inf, log2
@@ -160,20 +161,29 @@ def _last_of(rows: list[list[float]]) -> float:
     return rows[-1][-1] / rows[-1][0]
 
 
-def ranked(
-    around: Around, gains: Mapping[str, Sequence[float | None]]
-) -> Iterator[tuple[float, str]]:
-    """Estimated logarithms of speed-ups and their variants, the largest first. No estimate is above
-    the highest value that it is of: a plane is worked out where that one's turn has come."""
-    variants = sorted(gains, reverse=True)
-    waiting: list[tuple[float, int, list[int]]] = []
-    for place, variant in enumerate(variants):
-        if known := around.known(logs := gains[variant]):
-            waiting.append((-max(map(logs.__getitem__, known)), place, known))  # type: ignore
-    heapify(waiting)
-    while waiting:
-        log, place, known = heappop(waiting)
-        if known:
-            heappush(waiting, (-around.plane(gains[variants[place]], known), place, []))
-        else:
-            yield -log, variants[place]
+class Ranking:
+    """Estimated logarithms of speed-ups at one place and their variants, the largest first. What
+    was worked out is kept for who asks again."""
+
+    def __init__(self, around: Around, gains: Mapping[str, Sequence[float | None]]) -> None:
+        known = {variant: around.known(gains[variant]) for variant in sorted(gains, reverse=True)}
+        self._variants = [variant for variant, shapes in known.items() if shapes]
+        self._highest = [
+            (-max(map(gains[variant].__getitem__, known[variant])), place)  # type: ignore
+            for place, variant in enumerate(self._variants)
+        ]
+        heapify(self._highest)
+        self._estimate = cache(lambda variant: around.plane(gains[variant], known[variant]))
+
+    def __iter__(self) -> Iterator[tuple[float, str]]:
+        """No estimate is above the highest value that it is of: a plane is worked out where that
+        one's turn has come."""
+        waiting, estimated = self._highest.copy(), set[int]()
+        while waiting:
+            log, place = heappop(waiting)
+            variant = self._variants[place]
+            if place in estimated:
+                yield -log, variant
+            else:
+                estimated.add(place)
+                heappush(waiting, (-self._estimate(variant), place))

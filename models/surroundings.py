@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from math import dist
 from typing import NamedTuple
 
 from tftune.kernels.core.registry import operation
 from tftune.models.config_times import ConfigTimes
-from tftune.models.gains import FAR, Around, Gains, Point, logs_of, nearest, ranked
+from tftune.models.gains import FAR, Around, Gains, Point, Ranking, logs_of, nearest
 from tftune.models.layout import LayoutModel
 from tftune.models.tree.tree import Sizes
 
 FAMILIES_KEPT = 64
 """Families for which the shapes within reach are kept: the layers of a few models."""
+PLACES_KEPT = 256
+"""Places of which the estimates are kept: since sizes fill tiles whole, a family's prompts of up to
+8192 tokens lie at 78 places."""
 
 
 class Named(NamedTuple):
@@ -31,6 +34,21 @@ class Named(NamedTuple):
     """Error of the logarithm of the speed-up."""
 
 
+class Place:
+    """What measured shapes say of the sizes that fill the same tiles."""
+
+    def __init__(self, around: Around, gains: Gains, bsp_logs: Sequence[float]) -> None:
+        self._around, self._bsp_logs = around, bsp_logs
+        self.numbers = around.numbers
+        """The measured shapes near it, the nearest first."""
+        self.ranking = Ranking(around, gains.logs)
+
+    @cached_property
+    def bsp_log(self) -> float | None:
+        """The logarithm of BSP's time; None where too few shapes are near."""
+        return self._around.estimate(self._bsp_logs)
+
+
 class Surroundings:
     """The measured shapes of a layout, ready to be asked."""
 
@@ -39,6 +57,7 @@ class Surroundings:
         shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
         self._place = shape.coordinates().index(shape.SIZE)
         self._reached: dict[Point, list[tuple[int, Point]]] = {}
+        self._asked: dict[Point, Place] = {}
         self._is_recipe = [is_recipe(config) for config in model.configs]
 
     def named(
@@ -51,11 +70,11 @@ class Surroundings:
         The config is the fastest of its variant at the nearest shape, of those that by their
         formulas take about as long here as the fastest of them."""
         around = self._around(sizes)
-        bsp_log = around.estimate(self._bsp_logs) if bsp_us is None else math.log(bsp_us)
+        bsp_log = around.bsp_log if bsp_us is None else math.log(bsp_us)
         if bsp_log is None:
             return
         us_of = self._formulas_at(sizes, why_not)
-        for log, variant in ranked(around, self._gains.logs):
+        for log, variant in around.ranking:
             listed = ((place, self._fastest[place].get(variant)) for place in around.numbers)
             those = ((place, number) for place, number in listed if number is not None)
             chosen = nearest((us, one) for one in those if (us := us_of(one[1])) is not None)
@@ -80,8 +99,18 @@ class Surroundings:
 
         return us
 
-    def _around(self, sizes: Sizes) -> Around:
-        place = logs_of(sizes, self._place)
+    def _around(self, sizes: Sizes) -> Place:
+        point = logs_of(sizes, self._place)
+        found = self._asked.get(point)
+        if found is None:
+            if len(self._asked) >= PLACES_KEPT:
+                self._asked.clear()
+            around = Around(point, self._within_reach(point))
+            found = self._asked[point] = Place(around, self._gains, self._bsp_logs)
+        return found
+
+    def _within_reach(self, place: Point) -> list[tuple[int, Point]]:
+        """The measured shapes that may be near."""
         family = self._family(place)
         points = self._reached.get(family)
         if points is None:
@@ -95,7 +124,7 @@ class Surroundings:
         size = place[self._place]
         first = bisect_left(points, size - FAR, key=self._size)
         last = bisect_right(points, size + FAR, key=self._size)
-        return Around(place, points[first:last])
+        return points[first:last]
 
     @cached_property
     def _points(self) -> list[tuple[int, Point]]:

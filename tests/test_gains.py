@@ -38,10 +38,10 @@ from tftune.models.gains import (
     WIDTH,
     Around,
     Gains,
+    Ranking,
     logs_of,
     nearest,
     padded,
-    ranked,
 )  # fmt: skip
 from tftune.models.layout import Known
 from tftune.models.tree.codec import pack_layout, unpack_layout
@@ -105,7 +105,7 @@ def test_an_estimate_does_not_leave_what_was_seen() -> None:
 def test_variants_are_ranked_by_their_estimates() -> None:
     around = Around((1.5, 1.5, 1.5), points(6))
     logs = {"slow": [-0.1] * 6, "fast": [0.3] * 6, "unknown": [None] * 6}
-    assert [(round(log, 6), variant) for log, variant in ranked(around, logs)] == [
+    assert [(round(log, 6), variant) for log, variant in Ranking(around, logs)] == [
         (0.3, "fast"),
         (-0.1, "slow"),
     ]
@@ -158,6 +158,25 @@ def test_rows_are_those_of_whole_tiles() -> None:
         48, 48, 64, 96, 128, 192, 640, 1024, 8192,
     ]  # fmt: skip
     assert logs_of((35, 4096, 4096), 0) == logs_of((48, 4096, 4096), 0)
+
+
+def test_sizes_that_fill_the_same_tiles_share_their_estimates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And no more places are kept than that."""
+    monkeypatch.setattr("tftune.models.surroundings.PLACES_KEPT", 2)
+    worked_out: list[Any] = []
+    plane = Around.plane
+    monkeypatch.setattr(Around, "plane", lambda *given: worked_out.append(1) or plane(*given))
+    told, fresh = selector(with_gains(0.3)), selector(with_gains(0.3))
+    found = told.select(OTHER)
+    count = len(worked_out)
+    assert count == 2 and [told.select(shape(m, 3072, 3072)).source for m in (62, 60)]
+    assert len(worked_out) == count, "BSP's time and push's speed-up"
+    assert told.select(shape(60, 3072, 3072)) == fresh.select(shape(60, 3072, 3072))
+    for m in (80, 96, 112):
+        told.select(shape(m, 3072, 3072))
+    assert told.select(OTHER) == found
 
 
 def test_the_nearest_that_takes_about_as_long_as_the_fastest_is_named() -> None:

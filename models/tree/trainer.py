@@ -25,7 +25,7 @@ from tftune.models.formula.fit import (
     held_out,
     judge,
 )
-from tftune.models.gains import Around, Gains, logs_of, nearest, ranked
+from tftune.models.gains import Around, Gains, Ranking, logs_of, nearest
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.portfolio import portfolio
 from tftune.models.tree.lattice import CANDIDATES, FORMS, Lattice, plain_tree
@@ -213,7 +213,7 @@ def _judged_around(
         points = [(int(row), places[row]) for row in learned]
         for row in map(int, judged):
             shape, around = data.shapes[row], Around(places[row], points)
-            for log, variant in ranked(around, logs):
+            for log, variant in Ranking(around, logs):
                 listed = filter(None, (named[near].get(variant) for near in around.numbers))
                 config = nearest(
                     (us_by_formula[row, number[one]], one)
