@@ -17,10 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tftune.kernels.comm.interpreter import hasten
 from tftune.kernels.comm.operand_heap import OperandHeap
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import CONTROL_BYTES
@@ -36,7 +36,7 @@ def workspace(
     the ranks start. What lies behind control and payload is for operands."""
     import torch
 
-    _patch_language_once()
+    hasten()
     generation = -(-payload_bytes // 4096) * 4096
     heaps = []
     for peer in range(world):
@@ -71,29 +71,6 @@ def workspace(
         _set_epoch=set_epoch,
         _read_epoch=read_epoch,
     )
-
-
-@cache
-def _patch_language_once() -> None:
-    """The interpreter puts its own functions into triton.language anew at each call inside a
-    kernel, which takes a third of its time. What a rank runs is interpreted from beginning to end,
-    so that once is enough, for each module, and nothing is put back. And it works out of every sum
-    and product whether it overflows, a quarter of its time, and asserts that in debug mode
-    alone."""
-    from triton.runtime import interpreter
-
-    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
-        sanitize_overflow=False
-    )
-    patch, patched = interpreter._patch_lang, set[int]()
-
-    def once(function: Any) -> Any:
-        if id(function.__globals__) not in patched:
-            patch(function)
-            patched.add(id(function.__globals__))
-        return interpreter._LangPatchScope()
-
-    interpreter._patch_lang = once
 
 
 def prepare(folder: Path, world: int, payload_bytes: int, operand_bytes: int = 0) -> None:

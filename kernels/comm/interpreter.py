@@ -1,0 +1,137 @@
+"""Triton's interpreter in half of its time, with the same results.
+
+At each operation it works out anew what follows from types and sizes alone: NumPy's dtypes, types
+of blocks, conversions between equal types, and whether a sum overflows. `hasten` keeps the former
+and leaves out the latter, in this process for good: all its kernels must be interpreted whole.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+
+@cache
+def hasten() -> None:
+    """Once in a process, before its first kernel."""
+    from triton.runtime import interpreter
+
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
+        sanitize_overflow=False  # a quarter of the time, and asserted in debug mode alone
+    )
+    _patch_language_once(interpreter)
+    _keep_types(interpreter)
+    _pass_what_fits()
+
+
+def _patch_language_once(interpreter: Any) -> None:
+    """The interpreter puts its own functions into triton.language anew at each call inside a
+    kernel, a third of its time; now once for each module, and nothing is put back. Each of them
+    calls the function of the language without the check that a kernel calls it."""
+    patch, patched = interpreter._patch_lang, set[int]()
+    semantic = interpreter.interpreter_semantic
+
+    def once(function: Any) -> Any:
+        if id(function.__globals__) not in patched:
+            patch(function)
+            patched.add(id(function.__globals__))
+        return interpreter._LangPatchScope()
+
+    def patch_attr(owner: Any, name: str, member: Any, _builder: Any, scope: Any) -> None:
+        plain = getattr(member, "__wrapped__", member)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            named["_semantic"] = semantic
+            return plain(*arguments, **named)
+
+        scope.set_attr(owner, name, call)
+
+    interpreter._patch_lang, interpreter._patch_attr = once, patch_attr
+
+
+def _keep_types(interpreter: Any) -> None:
+    """NumPy's dtype by the name of Triton's, a block's type by its element's name and its sizes,
+    and a tensor's shape by its sizes: equal shapes are one object."""
+    import triton.language as tl
+
+    language: Any = tl.core
+    constexpr, find_dtype = language.constexpr, interpreter._get_np_dtype
+    block, equals = language.block_type.__init__, language.dtype.__eq__
+    dtypes: dict[str, Any] = {}
+    blocks: dict[tuple[str, tuple[int, ...]], tuple[Any, ...]] = {}
+    shapes: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def np_dtype(its: Any) -> Any:
+        its = its.scalar
+        if its.name not in dtypes:
+            dtypes[its.name] = find_dtype(its)
+        return dtypes[its.name]
+
+    def init_block(self: Any, element: Any, shape: Any) -> None:
+        sizes = tuple([each.value if type(each) is constexpr else each for each in shape])
+        self.element_ty = element
+        if (key := (element.name, sizes)) not in blocks:
+            block(self, element, list(sizes))
+            blocks[key] = self.shape, self.numel, self.name
+        self.shape, self.numel, self.name = blocks[key]
+
+    def init_tensor(self: Any, handle: Any, its: Any) -> None:
+        self.handle, self.type, self.dtype = handle, its, its.scalar
+        sizes = tuple(its.shape.values) if its.is_block() else ()
+        if sizes not in shapes:
+            shape = language.tuple([constexpr(size) for size in sizes])
+            shapes[sizes] = shape, constexpr(math.prod(sizes))
+        self.shape, self.numel = shapes[sizes]
+
+    interpreter._get_np_dtype = np_dtype
+    language.block_type.__init__, language.tensor.__init__ = init_block, init_tensor
+    language.dtype.__eq__ = lambda self, other: self is other or equals(self, other)
+
+
+def _pass_what_fits() -> None:
+    """Operands of one type and shape are neither converted nor broadcast, and a small integer takes
+    the type of the integers beside it at once."""
+    import triton.language as tl
+    from triton.language.semantic import TritonSemantic
+
+    semantic: Any = TritonSemantic
+    tensor: Any = tl.tensor
+    check, broadcast, cast = (
+        semantic.binary_op_type_checking_impl,
+        semantic.broadcast_impl_value,
+        semantic.cast,
+    )
+
+    def takes(operand: Any, number: Any) -> bool:
+        """Whether the number becomes one of the tensor's type, in range for it."""
+        return (
+            type(number) is int
+            and -(1 << 31) <= number < 1 << 31
+            and type(operand) is tensor
+            and (operand.dtype is tl.int32 or operand.dtype is tl.int64)
+        )
+
+    def checked(
+        self: Any, left: Any, right: Any, left_ptr: bool = False, right_ptr: bool = False,
+        arithmetic_check: bool = True, div_or_mod: bool = False,
+    ) -> Any:  # fmt: skip
+        if takes(left, right):
+            right = self.scalar_constant(right, left.dtype)
+        elif takes(right, left):
+            left = self.scalar_constant(left, right.dtype)
+        alike = type(left) is type(right) is tensor and left.dtype is right.dtype
+        # Halves are divided as fp32, and only some operators take pointers.
+        if alike and (left.dtype.is_int() or not (div_or_mod or left.dtype.is_ptr())):
+            return self.broadcast_impl_value(left, right)
+        return check(self, left, right, left_ptr, right_ptr, arithmetic_check, div_or_mod)
+
+    def broadcast_unlike(self: Any, left: Any, right: Any) -> Any:
+        return (left, right) if left.shape is right.shape else broadcast(self, left, right)
+
+    def cast_unlike(self: Any, operand: Any, its: Any, rounding: str | None = None) -> Any:
+        return operand if operand.dtype is its.scalar else cast(self, operand, its, rounding)
+
+    semantic.binary_op_type_checking_impl = checked
+    semantic.broadcast_impl_value = broadcast_unlike
+    semantic.cast = cast_unlike
