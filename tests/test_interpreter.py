@@ -1,4 +1,5 @@
-"""A hastened interpreter gives what Triton's own gives: types, shapes, bits and errors."""
+"""A hastened interpreter gives what Triton's own gives: types, shapes, bits and errors; and bf16 as
+GPUs round it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tftune.kernels.comm import emulated
 from tftune.kernels.comm.interpreter import hasten
+from tftune.kernels.comm.workspace import Workspace
 
 OPERATORS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "xor_", "shl", "ashr",
@@ -33,6 +36,8 @@ def operands() -> Iterator[Any]:
     ):  # fmt: skip
         for sizes in SIZES:
             values = 1 + np.arange(int(np.prod(sizes))).reshape(sizes or 1)
+            if its is tl.bfloat16:  # 1, 2, ... rather than the least numbers, of which Triton errs
+                values = values.astype(np.float32).view(np.uint32) >> 16
             handle = interpreter.TensorHandle(values.astype(interpreter._get_np_dtype(its)), its)
             yield tl.tensor(handle, tl.block_type(its, list(sizes)) if sizes else its)
 
@@ -92,3 +97,33 @@ def test_a_hastened_interpreter_gives_what_tritons_own_gives() -> None:
     differing = [pair for pair in zip(plain, hastened, strict=True) if len(set(pair)) > 1]
     assert not differing and len(plain) > 50_000
     assert sum("Error" not in line for line in plain) > 10_000
+
+
+def rounded(workspace: Workspace) -> tuple[bool, bool, bool]:
+    """Whether fp32 in bf16 is what torch makes of it, NaN the same ones; and every word of bf16 in
+    fp32."""
+    import numpy as np
+    import torch
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    words = np.random.RandomState(1).randint(0, 1 << 32, size=1 << 20, dtype=np.uint64)
+    every = np.arange(1 << 16, dtype=np.uint16)
+    # 1 + 2**-8 lies between two, 1 + 3 * 2**-8 too: both become the even one.
+    numbers = np.array([1.00390625, 1.01171875, 1.9999999, 3.4e38, 1e-40, np.inf], np.float32)
+    given = np.concatenate([words.astype(np.uint32).view(np.float32), numbers])
+    builder, handle = interpreter.interpreter_builder, interpreter.TensorHandle
+    found = builder.create_fp_trunc(handle(given, tl.float32), tl.bfloat16).data.view(np.int16)
+    expected = torch.from_numpy(given).bfloat16()
+    wide = builder.create_fp_ext(handle(every, tl.bfloat16), tl.float32).data
+    exact = torch.from_numpy(every.view(np.int16)).view(torch.bfloat16).float()
+    same = torch.from_numpy(found).view(torch.bfloat16)
+    return (
+        torch.equal(same.nan_to_num(7.0), expected.nan_to_num(7.0)),
+        torch.equal(same.isnan(), expected.isnan()),
+        torch.equal(torch.from_numpy(wide).view(torch.int32), exact.view(torch.int32)),
+    )
+
+
+def test_bf16_is_rounded_to_the_nearest() -> None:
+    assert emulated.run(1, rounded) == [(True, True, True)]

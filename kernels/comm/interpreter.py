@@ -1,4 +1,5 @@
-"""Triton's interpreter in half of its time, with the same results.
+"""Triton's interpreter in half of its time, with the same results but for bf16, which is rounded to
+the nearest, as GPUs do, and not towards zero.
 
 At each operation it works out anew what follows from types and sizes alone: NumPy's dtypes, types
 of blocks, conversions between equal types, and whether a sum overflows. `hasten` keeps the former
@@ -23,6 +24,7 @@ def hasten() -> None:
     _patch_language_once(interpreter)
     _keep_types(interpreter)
     _pass_what_fits()
+    _round_to_nearest(interpreter)
 
 
 def _patch_language_once(interpreter: Any) -> None:
@@ -135,3 +137,27 @@ def _pass_what_fits() -> None:
     semantic.binary_op_type_checking_impl = checked
     semantic.broadcast_impl_value = broadcast_unlike
     semantic.cast = cast_unlike
+
+
+def _round_to_nearest(interpreter: Any) -> None:
+    """Conversions between fp32 and bf16, which Triton's interpreter works out bit by bit."""
+    import numpy as np
+    import triton.language as tl
+
+    builder = interpreter.InterpreterBuilder
+    plain = builder.cast_impl
+
+    def cast_impl(self: Any, operand: Any, its: Any) -> Any:
+        kinds = operand.dtype.scalar, its.scalar
+        if kinds == (tl.bfloat16, tl.float32):
+            wide = operand.data.astype(np.uint32) << 16
+            return interpreter.TensorHandle(wide.view(np.float32), tl.float32)
+        if kinds == (tl.float32, tl.bfloat16):
+            bits = operand.data.astype(np.float32).view(np.uint32)
+            rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
+            quiet = bits >> 16 | 0x40
+            chosen = np.where(np.isnan(operand.data), quiet, rounded)
+            return interpreter.TensorHandle(chosen.astype(np.uint16), tl.bfloat16)
+        return plain(self, operand, its)
+
+    builder.cast_impl = cast_impl
