@@ -127,3 +127,17 @@ def rounded(workspace: Workspace) -> tuple[bool, bool, bool]:
 
 def test_bf16_is_rounded_to_the_nearest() -> None:
     assert emulated.run(1, rounded) == [(True, True, True)]
+
+
+def test_a_process_that_compiles_is_left_as_it_is() -> None:
+    """Its compiler has the same types and rules. Workspaces of emulated ranks are made there, too."""
+    import triton.language as tl
+    from triton.language.semantic import TritonSemantic
+    from triton.runtime import interpreter
+
+    hasten()
+    for changed in (
+        TritonSemantic.cast, TritonSemantic.broadcast_impl_value, tl.tensor.__init__,
+        tl.block_type.__init__, interpreter._get_np_dtype, interpreter._patch_attr,
+    ):  # fmt: skip
+        assert changed.__module__.startswith("triton.")

@@ -15,9 +15,13 @@ from typing import Any
 
 @cache
 def hasten() -> None:
-    """Once in a process, before its first kernel."""
+    """Once in a process, before its first kernel. Nothing where kernels are compiled: the compiler
+    has the same types and rules."""
+    import triton
     from triton.runtime import interpreter
 
+    if not triton.knobs.runtime.interpret:
+        return
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
         sanitize_overflow=False  # a quarter of the time, and asserted in debug mode alone
     )
@@ -115,24 +119,28 @@ def _pass_what_fits() -> None:
         )
 
     def checked(
-        self: Any, left: Any, right: Any, left_ptr: bool = False, right_ptr: bool = False,
+        self: Any, lhs: Any, rhs: Any, allow_lhs_ptr: bool = False, allow_rhs_ptr: bool = False,
         arithmetic_check: bool = True, div_or_mod: bool = False,
     ) -> Any:  # fmt: skip
-        if takes(left, right):
-            right = self.scalar_constant(right, left.dtype)
-        elif takes(right, left):
-            left = self.scalar_constant(left, right.dtype)
-        alike = type(left) is type(right) is tensor and left.dtype is right.dtype
+        if takes(lhs, rhs):
+            rhs = self.scalar_constant(rhs, lhs.dtype)
+        elif takes(rhs, lhs):
+            lhs = self.scalar_constant(lhs, rhs.dtype)
+        alike = type(lhs) is type(rhs) is tensor and lhs.dtype is rhs.dtype
         # Halves are divided as fp32, and only some operators take pointers.
-        if alike and (left.dtype.is_int() or not (div_or_mod or left.dtype.is_ptr())):
-            return self.broadcast_impl_value(left, right)
-        return check(self, left, right, left_ptr, right_ptr, arithmetic_check, div_or_mod)
+        if alike and (lhs.dtype.is_int() or not (div_or_mod or lhs.dtype.is_ptr())):
+            return self.broadcast_impl_value(lhs, rhs)
+        return check(self, lhs, rhs, allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod)
 
-    def broadcast_unlike(self: Any, left: Any, right: Any) -> Any:
-        return (left, right) if left.shape is right.shape else broadcast(self, left, right)
+    def broadcast_unlike(self: Any, lhs: Any, rhs: Any) -> Any:
+        return (lhs, rhs) if lhs.shape is rhs.shape else broadcast(self, lhs, rhs)
 
-    def cast_unlike(self: Any, operand: Any, its: Any, rounding: str | None = None) -> Any:
-        return operand if operand.dtype is its.scalar else cast(self, operand, its, rounding)
+    def cast_unlike(
+        self: Any, input: Any, dst_ty: Any, fp_downcast_rounding: str | None = None
+    ) -> Any:
+        if input.dtype is dst_ty.scalar:
+            return input
+        return cast(self, input, dst_ty, fp_downcast_rounding)
 
     semantic.binary_op_type_checking_impl = checked
     semantic.broadcast_impl_value = broadcast_unlike
