@@ -130,7 +130,7 @@ def test_bf16_is_rounded_to_the_nearest() -> None:
 
 
 def test_a_process_that_compiles_is_left_as_it_is() -> None:
-    """Its compiler has the same types and rules. Workspaces of emulated ranks are made there, too."""
+    """Its compiler has the same types and rules. It may make workspaces of emulated ranks, too."""
     import triton.language as tl
     from triton.language.semantic import TritonSemantic
     from triton.runtime import interpreter
