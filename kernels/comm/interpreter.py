@@ -27,7 +27,7 @@ def hasten() -> None:
     )
     _patch_language_once(interpreter)
     _keep_types(interpreter)
-    _pass_what_fits()
+    _skip_conversions()
     _round_to_nearest(interpreter)
 
 
@@ -68,11 +68,11 @@ def _keep_types(interpreter: Any) -> None:
     blocks: dict[tuple[str, tuple[int, ...]], tuple[Any, ...]] = {}
     shapes: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
-    def np_dtype(its: Any) -> Any:
-        its = its.scalar
-        if its.name not in dtypes:
-            dtypes[its.name] = find_dtype(its)
-        return dtypes[its.name]
+    def np_dtype(of: Any) -> Any:
+        element = of.scalar
+        if element.name not in dtypes:
+            dtypes[element.name] = find_dtype(element)
+        return dtypes[element.name]
 
     def init_block(self: Any, element: Any, shape: Any) -> None:
         sizes = tuple([each.value if type(each) is constexpr else each for each in shape])
@@ -82,9 +82,9 @@ def _keep_types(interpreter: Any) -> None:
             blocks[key] = self.shape, self.numel, self.name
         self.shape, self.numel, self.name = blocks[key]
 
-    def init_tensor(self: Any, handle: Any, its: Any) -> None:
-        self.handle, self.type, self.dtype = handle, its, its.scalar
-        sizes = tuple(its.shape.values) if its.is_block() else ()
+    def init_tensor(self: Any, handle: Any, type: Any) -> None:
+        self.handle, self.type, self.dtype = handle, type, type.scalar
+        sizes = tuple(type.shape.values) if type.is_block() else ()
         if sizes not in shapes:
             shape = language.tuple([constexpr(size) for size in sizes])
             shapes[sizes] = shape, constexpr(math.prod(sizes))
@@ -95,7 +95,7 @@ def _keep_types(interpreter: Any) -> None:
     language.dtype.__eq__ = lambda self, other: self is other or equals(self, other)
 
 
-def _pass_what_fits() -> None:
+def _skip_conversions() -> None:
     """Operands of one type and shape are neither converted nor broadcast, and a small integer takes
     the type of the integers beside it at once."""
     import triton.language as tl
@@ -155,17 +155,17 @@ def _round_to_nearest(interpreter: Any) -> None:
     builder = interpreter.InterpreterBuilder
     plain = builder.cast_impl
 
-    def cast_impl(self: Any, operand: Any, its: Any) -> Any:
-        kinds = operand.dtype.scalar, its.scalar
+    def cast_impl(self: Any, operand: Any, dtype: Any) -> Any:
+        kinds = operand.dtype.scalar, dtype.scalar
         if kinds == (tl.bfloat16, tl.float32):
             wide = operand.data.astype(np.uint32) << 16
             return interpreter.TensorHandle(wide.view(np.float32), tl.float32)
         if kinds == (tl.float32, tl.bfloat16):
             bits = operand.data.astype(np.float32).view(np.uint32)
             rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
-            quiet = bits >> 16 | 0x40
-            chosen = np.where(np.isnan(operand.data), quiet, rounded)
-            return interpreter.TensorHandle(chosen.astype(np.uint16), tl.bfloat16)
-        return plain(self, operand, its)
+            quiet_nan = bits >> 16 | 0x40
+            words = np.where(np.isnan(operand.data), quiet_nan, rounded)
+            return interpreter.TensorHandle(words.astype(np.uint16), tl.bfloat16)
+        return plain(self, operand, dtype)
 
     builder.cast_impl = cast_impl
