@@ -28,6 +28,7 @@ HOME = {
     "symmetric": "comm.symmetric",
     "copy_engine": "comm.copy_engine",
     "ll_protocol": "comm.ll_protocol",
+    "lamport": "comm.lamport",
     "shards": "device.shards",
     "gemm": "device.gemm",
     "attention": "device.attention",
@@ -61,7 +62,7 @@ SHARED = {
         "reduce",
         "gemm_reduce",
     ),
-    "all_reduce": ("symmetric", "ll_protocol", "gemm", "pairs", "reduce", "in_place"),
+    "all_reduce": ("symmetric", "ll_protocol", "lamport", "gemm", "pairs", "reduce", "in_place"),
     "merge_attention": ("symmetric", "ll_protocol", "gemm", "pairs", "attention", "merge"),
     "flash_prefill": ("symmetric", "shards", "gemm", "dies"),
 }

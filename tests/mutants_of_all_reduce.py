@@ -4,7 +4,7 @@ to their mechanisms, by variant."""
 from __future__ import annotations
 
 from mutant import Change
-from refusal import HOLD, SLEEP, Mutant, hangs, wrong
+from refusal import HOLD, SLEEP, Mutant, hangs, wrong, wrong_or_hangs
 
 GENERATION = "generation_of(epoch) *"
 LEFT = "finish(control, epoch)  # nothing below reads what it sets\n"
@@ -141,23 +141,13 @@ def mutants_of_two_shot() -> dict[str, Mutant]:
 RESULTS = "    results = inbox + tl.cast(M, tl.int64) * (N * 4)\n"
 
 
-def mutants_of_one_shot_ll() -> dict[str, Mutant]:
-    file = "all_reduce.one_shot_ll"
+def mutants_of_words(variant: str) -> dict[str, Mutant]:
+    """Of both variants whose rows travel as words."""
+    file = f"all_reduce.{variant}"
     y = "y = paired(in_order(low, sources, WORLD)"
-    poll = "mail = inbox + sources * size"
-    slow_reader: Change = (file, poll, f"{SLEEP}(1.0 * bool(rank == 2)); {poll}")
     return {
-        "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
-        "one generation": hangs(
-            (file, GENERATION, "0 *"), control=(slow_reader,), calls="together"
-        ),
         "one source missing": wrong(
             ("reduce:in_order", "tl.static_range(1, WORLD)", "tl.static_range(1, WORLD - 1)"),
-            calls="together",
-        ),
-        "own x missing": wrong((file, "own[None, :], tl.cast(", "0, tl.cast(")),
-        "stale generation": hangs(
-            (file, poll, f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {poll}"),
             calls="together",
         ),
         "halves swapped": wrong(
@@ -171,6 +161,39 @@ def mutants_of_one_shot_ll() -> dict[str, Mutant]:
         "weights of the first part": wrong(
             (file, "piece % PARTS * PAIRS + columns", "columns"), calls="rows"
         ),
+        "stale generation": hangs(
+            (file, POLL, f"inbox += (1 - 2 * generation_of(epoch)) * MAILBOX_BYTES; {POLL}"),
+            calls="together",
+        ),
+    }
+
+
+POLL = "mail = inbox + sources * size"
+SLOW_READER = f"{SLEEP}(1.0 * bool(rank == 2)); {POLL}"
+
+
+def mutants_of_one_shot_ll() -> dict[str, Mutant]:
+    file = "all_reduce.one_shot_ll"
+    return mutants_of_words("one_shot_ll") | {
+        "no wait": wrong(("ll_protocol", "!= epoch), tl.int32)", "!= words >> 32), tl.int32)")),
+        "one generation": hangs(
+            (file, GENERATION, "0 *"), control=((file, POLL, SLOW_READER),), calls="together"
+        ),
+        "own x missing": wrong((file, "own[None, :], tl.cast(", "0, tl.cast(")),
+    }
+
+
+def mutants_of_one_shot_lamport() -> dict[str, Mutant]:
+    file = "all_reduce.one_shot_lamport"
+    return mutants_of_words("one_shot_lamport") | {
+        "no wait": wrong(("lamport:take", "while in_any_warp(late, ARCH) != 0:", "while 0 > 1:")),
+        "words stay": wrong(
+            ("lamport:take", "store(pointers, tl.zeros_like(words), wanted)", "pass")
+        ),
+        "one generation": wrong_or_hangs(
+            (file, GENERATION, "0 *"), control=((file, POLL, SLOW_READER),), calls="together"
+        ),
+        "own x missing": wrong((file, "own[None, :], arrived", "0, arrived")),
     }
 
 
@@ -187,4 +210,5 @@ MUTANTS = {
     "one_shot": mutants_of_one_shot(),
     "two_shot": mutants_of_two_shot(),
     "one_shot_ll": mutants_of_one_shot_ll(),
+    "one_shot_lamport": mutants_of_one_shot_lamport(),
 }

@@ -53,8 +53,9 @@ def test_defaults_are_possible_and_of_every_variant(world: int, chip: Chip) -> N
         assert variants[0] == "bsp" and "two_shot" in variants
         inbox = world * shape.message_bytes
         assert ("one_shot" in variants) == (world <= 2 or inbox <= 32 << 20)
-        words = chip.can.coherent_stores and 2 * inbox <= MAILBOX_BYTES
-        assert ("one_shot_ll" in variants) == words, shape
+        words = inbox if chip.can.coherent_stores else 2 * MAILBOX_BYTES
+        assert ("one_shot_ll" in variants) == (2 * words <= MAILBOX_BYTES), shape
+        assert ("one_shot_lamport" in variants) == (words <= MAILBOX_BYTES), shape
 
 
 def test_many_rows_that_are_normalised_have_a_default_with_two_roles() -> None:

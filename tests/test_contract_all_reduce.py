@@ -178,10 +178,13 @@ ORDERS = {
         "tl.cast(tl.where(source == rank, own, part), tl.float32)",
         "tl.cast(tl.where(source == 2, own * 0, part), tl.float32) * (source != rank)",
     ),
-    "one_shot_ll": (
-        "reduce:in_order",
-        "for source in tl.static_range(1, WORLD):",
-        "for source in (2, 1):",
+    **dict.fromkeys(
+        ("one_shot_ll", "one_shot_lamport"),
+        (
+            "reduce:in_order",
+            "for source in tl.static_range(1, WORLD):",
+            "for source in (2, 1):",
+        ),
     ),
 }
 """Sums in another order, or not of all."""

@@ -83,7 +83,7 @@ def sum_cases(world: int, operands: str) -> list[Case]:
     return [
         (shape, sums(variant, parts=parts, rows_per_flag=2))
         for shape, parts in ((plain, 2), (normed, 1))
-        for variant in ("one_shot", "two_shot", "one_shot_ll")
+        for variant in ("one_shot", "two_shot", "one_shot_ll", "one_shot_lamport")
     ] + [(normed, sums("two_shot", rows_per_flag=1, roles=2))]
 
 

@@ -24,7 +24,7 @@ FUSED = {
     "all_gather_gemm": "pull staged push",
     "gemm_reduce_scatter": "push pull relay push_ce",
     "gemm_all_reduce": "one_shot two_shot one_shot_ll",
-    "all_reduce": "one_shot two_shot one_shot_ll",
+    "all_reduce": "one_shot two_shot one_shot_ll one_shot_lamport",
     "merge_attention": "one_shot one_shot_ll",
 }
 """What takes part at least."""

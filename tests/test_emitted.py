@@ -109,9 +109,7 @@ def source(op: str, variant: str, words: str, config: Config | None, arch: str) 
     """The last kernel of a call: the one that waits."""
     known, chip = operation(op), chip_of(arch)
     shape = known.shape.parse(words)
-    config = config or next(
-        each for each in known.space.defaults(shape, chip) if each.variant == variant
-    )
+    config = config or known.space.concrete(shape, Config(variant), chip)
     found: KernelSource = known.module("host").kernel_sources(shape, config, chip)[-1]
     return found
 
@@ -162,6 +160,31 @@ def test_words_are_stored_and_polled_two_at_a_time(op: str, shape: str) -> None:
     """On NVIDIA alone: a word of 64 bits whole, past the caches."""
     text = source(op, "one_shot_ll", shape, None, "sm_90").compile(gpu_target("sm_90")).asm["ptx"]
     assert "st.global.wt.v2.b64" in text and "ld.volatile.global.v2.b64" in text
+
+
+LAMPORT = Emitted("all_reduce", "one_shot_lamport", "m=64,n=8192,world=8,norm=rms", ONE, (), ())
+
+
+def lamport_faults(kernel: KernelSource) -> list[str]:
+    """A thread polls words alone: none may be cleared before all threads have read theirs."""
+    text = kernel.compile(gpu_target("sm_90")).asm["ptx"]
+    polled = text.rindex("bra again")
+    cleared = text.index("st.global.wt", polled)
+    return [] if "bar.sync" in text[polled:cleared] else ["words are cleared before all are read"]
+
+
+def test_words_of_data_alone_are_stored_16_bytes_at_a_time_and_cleared_when_all_are_read(
+    tmp_path: Path,
+) -> None:
+    kernel = source_of(LAMPORT, "sm_90")
+    text = kernel.compile(gpu_target("sm_90")).asm["ptx"]
+    assert "st.global.wt.v4.b32" in text and "st.global.wt.b32" not in text
+    assert text.count("bra again") * 8 == text.count("ld.volatile.global.b32") > 0
+    assert lamport_faults(kernel) == []
+    hasty: Change = ("lamport", "tl.debug_barrier()", "pass")
+    assert lamport_faults(
+        replace(kernel, kernel=mutant(tmp_path, LAMPORT.variant, (hasty,), LAMPORT.op))
+    )
 
 
 SPILLS = {

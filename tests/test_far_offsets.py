@@ -53,7 +53,10 @@ SHAPES: dict[str, Shape] = {
     "merge": MergeAttention(1 << 12, 64, 128, WORLD, "bf16"),
 }
 """Shapes of which an operand, a buffer or a result has more than 2^31 elements."""
-SMALL = {"all_reduce.one_shot_ll", "gemm_all_reduce.one_shot_ll", "merge_attention.one_shot_ll"}
+SMALL = {
+    "all_reduce.one_shot_ll", "all_reduce.one_shot_lamport", "gemm_all_reduce.one_shot_ll",
+    "merge_attention.one_shot_ll",
+}  # fmt: skip
 """Variants whose rules keep every offset below: their words lie in a mailbox."""
 
 

@@ -44,7 +44,7 @@ def reduced(workspace: Workspace, variant: str) -> list[torch.Tensor]:
     return [reduce_host.all_reduce(x, workspace, config).float() for _ in range(3)]
 
 
-@pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll", "two_shot"])
+@pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll", "one_shot_lamport", "two_shot"])
 def test_sums_of_special_values_arrive(variant: str) -> None:
     expected = torch.tensor(WORDS).half().float().repeat_interleave(16).view(2, 64)
     check(reduced, variant, expected + 0.0)  # sums begin at +0

@@ -66,7 +66,8 @@ _ROLES = Choice(
     1,
 )
 _FLAGGED = ("one_shot", "two_shot")
-_FUSED = (*_FLAGGED, "one_shot_ll")
+WORDS = ("one_shot_ll", "one_shot_lamport")
+_FUSED = (*_FLAGGED, *WORDS)
 
 
 def shares(shape: AllReduce, config: Config) -> int:
@@ -103,7 +104,7 @@ def _pieces(shape: AllReduce, c: Config) -> int:
 
 def _work(shape: AllReduce, c: Config, variant: str) -> int:
     """What there is to deal to the programs of a phase, the one that has most."""
-    if variant == "one_shot_ll":
+    if variant in WORDS:
         return int(shape.m * c["parts"])
     dealt = shares(shape, c) if variant == "two_shot" else _pieces(shape, c)
     return max(dealt, shape.m if shape.normed else 0)
@@ -113,6 +114,7 @@ _WORK = {
     "one_shot": "pieces, or rows to normalise",
     "two_shot": "pieces that one rank owns, or rows to normalise",
     "one_shot_ll": "parts of rows",
+    "one_shot_lamport": "parts of rows",
 }
 """What is dealt to the programs, in words."""
 
@@ -255,12 +257,18 @@ RULES = (
         ("two_shot",),
     ),
     ROLES_RULE,
-    one_die_rule("one_shot_ll"),
+    *map(one_die_rule, WORDS),
     Rule(
         "the words of all ranks must fit the workspace's mailbox of "
         f"{MAILBOX_BYTES >> 20} MB: take a variant with flags",
         lambda s, c, chip: mailbox_bytes(s) <= MAILBOX_BYTES,
         ("one_shot_ll",),
+    ),
+    Rule(
+        "the words of all ranks must fit the workspace's mailbox of "
+        f"{MAILBOX_BYTES >> 20} MB: take one_shot or two_shot",
+        lambda s, c, chip: mailbox_bytes(s) <= 2 * MAILBOX_BYTES,
+        ("one_shot_lamport",),
     ),
     Rule(
         "a thread must have two words of a part of a row, unless there is one warp: take "
@@ -270,7 +278,7 @@ RULES = (
             or c["num_warps"] == 1
             or power_of_two_from(s.n // c["parts"]) >= 4 * chip.wave_size * c["num_warps"]
         ),
-        ("one_shot_ll",),
+        WORDS,
     ),
     Rule(
         "a thread may hold at most 32 words of all ranks: take more parts or warps",
@@ -279,7 +287,7 @@ RULES = (
             or power_of_two_from(s.world) * power_of_two_from(s.n // c["parts"] // 2)
             <= 32 * chip.wave_size * c["num_warps"]
         ),
-        ("one_shot_ll",),
+        WORDS,
     ),
 )
 
@@ -350,7 +358,9 @@ def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, progr
     lanes = 32 if chip is None else chip.wave_size
     columns = power_of_two_from(-(-shape.n // parts))
     knobs = {"parts": parts}
-    if variant == "one_shot_ll":
+    if variant == "one_shot_lamport":
+        warps = columns // 8 // lanes
+    elif variant == "one_shot_ll":
         warps = max(columns // 4, power_of_two_from(shape.world) * columns // 64) // lanes
     else:
         owners = shape.world if variant == "two_shot" else 1
@@ -365,12 +375,13 @@ def _config(shape: AllReduce, chip: Chip | None, variant: str, parts: int, progr
 
 SPACE = Space(
     op="all_reduce",
-    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1},
+    revisions={"bsp": 1, "one_shot": 1, "two_shot": 1, "one_shot_ll": 1, "one_shot_lamport": 1},
     variants={
         "bsp": (_FORM,),
         "one_shot": (_ROWS, *_PIECES),
         "two_shot": (_ROWS, *_PIECES, _ROLES),
         "one_shot_ll": _PIECES,
+        "one_shot_lamport": _PIECES,
     },
     rules=RULES,
     defaults=defaults,

@@ -74,7 +74,7 @@ def _sent(costs: Any, shape: AllReduce, knobs: dict[str, Any], size: float) -> S
     rate = min(costs.links.rate(shape.world), knobs["programs"] * per_program)
     flight_us = costs.links.flag_us if shape.world > 1 else 0.0
     signals = 0
-    if knobs["variant"] != "one_shot_ll":
+    if "rows_per_flag" in knobs:
         groups = -(-shape.m // knobs["rows_per_flag"]) * knobs["parts"]
         owners = shape.world if knobs["variant"] == "two_shot" else 1
         signals = ceil(groups / owners / knobs["programs"])

@@ -2,8 +2,8 @@
 the layout both sides share.
 
 A workspace has two symmetric blocks on every rank. Control: the epoch word, the exit counter, one
-flag word for each (source rank, slot), and a mailbox for words that carry their epoch. Payload: two
-generations, each at a fixed byte offset, which calls use in turn.
+flag word for each (source rank, slot), a mailbox for words that carry their epoch, and one for
+words of data alone. Payload: two generations, each at a fixed byte offset, which calls use in turn.
 
 Epochs are odd, and the next call's is 2 more. Memory starts as zeros, so a flag that was never
 written equals no epoch, not even where the 32 bits wrap. The epoch word holds the even number below
@@ -41,10 +41,12 @@ WAITED_OFFSET = tl.constexpr(2_048)
 FLAGS_OFFSET = tl.constexpr(4_096)
 MAILBOX_OFFSET = tl.constexpr(4_096 + space.MAX_WORLD * space.FLAGS_PER_SOURCE * 4)
 MAILBOX_BYTES = tl.constexpr(space.MAILBOX_BYTES)
+LAMPORT_OFFSET = tl.constexpr(MAILBOX_OFFSET + 2 * space.MAILBOX_BYTES)
+"""Where the other mailbox lies, for words of `lamport` alone."""
 CONTROL_BYTES = space.CONTROL_BYTES
 """Bytes of one rank's control block: the epoch word, the counters of exits, of claimed work and of
 readers, and the barrier's words, each on its own line of memory, then the flags, then two
-generations of the mailbox, to which nothing but `words` is ever written."""
+generations of each mailbox, to which nothing but words of their protocol is ever written."""
 
 
 @triton.jit

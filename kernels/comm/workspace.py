@@ -31,8 +31,8 @@ class Workspace:
     One stream and one operation in flight per workspace; kernels whose programs wait for each other
     are launched cooperatively, so that two workspaces on one GPU cannot stop each other half
     resident. Memory on each rank: twice `generation_bytes`, and `operand_bytes`, each rounded up to
-    a power of two, and 32 MiB for flags and mailbox; in all a multiple of 256 MiB, as Iris maps it.
-    Addresses are plain integers, since they belong to a heap and not to a tensor of this
+    a power of two, and 64 MiB for flags and mailboxes; in all a multiple of 256 MiB, as Iris maps
+    it. Addresses are plain integers, since they belong to a heap and not to a tensor of this
     process.
 
     On every rank, once, sized for the largest call; all layers and shapes share it::

@@ -26,10 +26,10 @@ FLAGS_PER_SOURCE = 16_384
 """Flag words that a workspace keeps for each source rank, whatever the shape or config (design rule
 2)."""
 MAILBOX_BYTES = 1 << 23
-"""Bytes of one of the two generations of the mailbox that a workspace keeps for words that carry
-their epoch."""
-CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 2 * MAILBOX_BYTES
-"""Bytes of one rank's control block: counters on lines of their own, the flags, the mailbox.
+"""Bytes of one of the two generations of a mailbox: a workspace keeps one for words that carry
+their epoch, and one for words of data alone."""
+CONTROL_BYTES = 4_096 + MAX_WORLD * FLAGS_PER_SOURCE * 4 + 4 * MAILBOX_BYTES
+"""Bytes of one rank's control block: counters on lines of their own, the flags, the mailboxes.
 `kernels.symmetric` has the layout."""
 
 
@@ -154,7 +154,7 @@ class Rule:
 
 
 def one_die_rule(variant: str) -> Rule:
-    """The rule for a variant whose words carry their epoch, and are stored without a fence."""
+    """The rule for a variant whose words say themselves that they arrived, without a fence."""
     return Rule(
         f"{variant} must run on one die: what the programs of another die store without a fence "
         "may stay in that die's cache",

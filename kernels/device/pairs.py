@@ -1,4 +1,4 @@
-"""Elements of 16 bits as int32 pairs, which words of the LL protocol carry.
+"""Elements of 16 bits as int32 pairs, which words of LL carry, and which those of Lamport are.
 
 The lower half of a pair is the element that comes first in memory.
 """

@@ -13,11 +13,10 @@ from tftune.kernels.core.space import Choice, Config, Rule
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 
 KERNELS = tuple(variant for variant in sums.SPACE.variants if variant != "bsp")
-_BY_WORDS = "one_shot_ll"
-WORDS_BYTES, ONE_SHOT_BYTES = 1 << 19, (12 << 20, 2 << 20)
+WORDS_BYTES, ONE_SHOT_BYTES = (4 << 20, 1 << 19), (12 << 20, 2 << 20)
 """Bytes that one rank sends in one shot, up to which words are the fastest, and up to which one
 shot is: on two ranks, and on more (all_reduce on 2x H100 and 2, 4 and 8 H200, captured,
-`db/trials`)."""
+`db/trials`; on more ranks, LL's words)."""
 KNOBS = (
     Choice(
         "exchange", KERNELS, "the kernel of all_reduce that follows the vendor's GEMM", KERNELS[0]
@@ -66,10 +65,10 @@ def _is_possible(shape: GemmAllReduce) -> bool:
 
 def _likeliest(shape: GemmAllReduce) -> str:
     """The kernel that is the fastest at most sizes like this one."""
-    sent = (shape.world - 1) * summed(shape).message_bytes
-    if sent < WORDS_BYTES:
-        return _BY_WORDS
-    return "one_shot" if sent < ONE_SHOT_BYTES[shape.world > 2] else "two_shot"
+    sent, many = (shape.world - 1) * summed(shape).message_bytes, shape.world > 2
+    if sent <= WORDS_BYTES[many]:
+        return "one_shot_lamport"
+    return "one_shot" if sent < ONE_SHOT_BYTES[many] else "two_shot"
 
 
 def _rule(rule: Rule, kernels: tuple[str, ...]) -> Rule:
@@ -88,8 +87,8 @@ def _rule(rule: Rule, kernels: tuple[str, ...]) -> Rule:
 # no norm, so no roles.
 RULES = (
     Rule(
-        f"rows_per_flag must be 1 with exchange={_BY_WORDS}, which has no flags",
-        lambda s, c, chip: c["exchange"] != _BY_WORDS or c["rows_per_flag"] == 1,
+        f"rows_per_flag must be 1 with exchange={' or '.join(sums.WORDS)}, which have no flags",
+        lambda s, c, chip: c["exchange"] not in sums.WORDS or c["rows_per_flag"] == 1,
         ("vendor",),
     ),
     *(

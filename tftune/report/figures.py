@@ -49,6 +49,7 @@ LOOKS = {
     "fused_heads": Look(PURPLE, "D"), "persistent": Look(VERMILION, "o"),
     "persistent_ll": Look(BLUE, "P"),
     "one_shot": Look(VERMILION, "o"), "two_shot": Look(BLUE, "s"), "one_shot_ll": Look(GREEN, "D"),
+    "one_shot_lamport": Look(PURPLE, "P"),
     "vendor": Look(SKY, "v"),
 }  # fmt: skip
 SPARE_LOOKS = (Look(VERMILION, "o"), Look(BLUE, "s"), Look(GREEN, "D"), Look(ORANGE, "^"))
