@@ -47,8 +47,8 @@ OF_MODELS = """\
 Captured, bf16, B `[N, K]`, tokens along M: geometric mean of BSP / fastest; at how many shapes a
 kernel is faster by more than 1 %, of those measured. `benchmarks/rows.py` names the ten models.
 Most shapes were measured once, with few configs. A search at each shape gave 2 to 15 at 1,041
-shapes of 4x H200. On 2x H200 it gave 13 to 24 at 288 shapes of `gemm_reduce_scatter`, 11 to 23 at
-30 of `gemm_all_reduce`, and 5 to 15 at 136 of `all_reduce`. Random shapes of
+shapes of 4x H200. On 2x H200 it gave 13 to 24 at 288 shapes of `gemm_reduce_scatter`, 9 to 23 at
+296 of `gemm_all_reduce`, and 3 to 15 at 393 of `all_reduce`. Random shapes of
 `benchmarks/in_place.py` are among those of two GPUs.
 Eight GPUs ran three models alone, Llama 3 70B and 405B and Qwen2.5 72B, as four did for decoding
 and merging. One form of BSP was timed, though others are possible, at {} shapes of 2x H100,
