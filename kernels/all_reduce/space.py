@@ -30,10 +30,13 @@ INBOX_BYTES = 32 << 20
 """Bytes of one generation that one_shot may fill, beyond which two_shot sends far less."""
 ONE_SHOT_BYTES = 4 << 20
 """Bytes of x up to which a library's one-shot is tried on more than two ranks."""
-SMALL_BYTES, LARGE_BYTES = {2: 3 << 19, 4: 3 << 18, 8: 3 << 17}, 24 << 20
+SMALL_BYTES, LARGE_BYTES = {2: 11 << 17, 4: 3 << 18, 8: 3 << 17}, 24 << 20
 """Bytes of x up to which torch's one-shot is the fastest library all-reduce of so many ranks behind
 a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x, 4x and 8x
-H200, captured, 2026-11-25 to 2026-11-27, `db/trials`)."""
+H200, captured, 2026-11-25 to 2026-11-29, `db/trials`)."""
+FEW_BYTES, QUICK_US = 3 << 15, 1.5
+"""Before a norm two ranks' NCCL takes no longer than torch's one-shot, but for so few bytes where a
+signal to a peer takes less than that: 0.86 us on 2x H200, 2.45 on 2x H100 (`tftune calibrate`)."""
 ENGINE_RULE = (
     f"form={engine_all_reduce.FORM} needs a serving engine in this process whose all-reduce takes "
     "so many bytes (docs/engines.md): take form=library"
@@ -301,13 +304,14 @@ def defaults(shape: AllReduce, chip: Chip | None) -> tuple[Config, ...]:
 
 
 def likely_forms(shape: AllReduce, chip: Chip) -> tuple[Config, ...]:
-    """BSP where nothing was measured. Before a norm the library of two ranks takes no longer than a
-    one-shot."""
+    """BSP where nothing was measured."""
     forms = ["library"]
     if takes_torch(shape, chip) and shape.message_bytes < LARGE_BYTES:
+        quick = (chip.constant("signal_us") or QUICK_US) < QUICK_US
+        few = quick and shape.message_bytes <= FEW_BYTES
         if shape.message_bytes > SMALL_BYTES[shape.world]:
             forms.insert(0, "two_shot")
-        elif not shape.normed or shape.world > 2:
+        elif few or not shape.normed or shape.world > 2:
             forms.insert(0, "one_shot")
     return tuple(Config("bsp", form=form) for form in forms)
 
