@@ -35,8 +35,8 @@ SMALL_BYTES, LARGE_BYTES = {2: 11 << 17, 4: 3 << 18, 8: 3 << 17}, 24 << 20
 a switch, and from which NCCL's is again: in between it is torch's two-shot (2x H100, 2x, 4x and 8x
 H200, captured, 2026-11-25 to 2026-11-29, `db/trials`)."""
 FEW_BYTES, QUICK_US = 3 << 15, 1.5
-"""Before a norm two ranks' NCCL takes no longer than torch's one-shot, but for so few bytes where a
-signal to a peer takes less than that: 0.86 us on 2x H200, 2.45 on 2x H100 (`tftune calibrate`)."""
+"""Before a norm NCCL takes two ranks no longer than torch's one-shot, except up to FEW_BYTES where
+a signal to a peer takes less than QUICK_US: it takes 0.86 on 2x H200, 2.45 on 2x H100."""
 ENGINE_RULE = (
     f"form={engine_all_reduce.FORM} needs a serving engine in this process whose all-reduce takes "
     "so many bytes (docs/engines.md): take form=library"
