@@ -7,7 +7,7 @@ import itertools
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,23 +54,33 @@ HOLD = "__import__('refusal').hold(control, rank, epoch, {})"
 
 def hold(control: Any, rank: Any, epoch: Any, flags: Any) -> None:
     """For the text of a mutant, on 3 ranks: in every second call rank 2 stays here until it sees so
-    many flags of the others' next call.
+    many flags of the others' next call, or as many of them at a barrier.
 
     Unlike after a sleep, what the others do meanwhile is certain, and nobody waits for longer than
     it takes.
     """
     import numpy
 
-    from tftune.kernels.comm.symmetric import FLAGS_OFFSET, FLAGS_PER_SOURCE
-
-    words = (ctypes.c_int32 * (3 * FLAGS_PER_SOURCE.value)).from_address(
-        int(control) + FLAGS_OFFSET.value
+    from tftune.kernels.comm.symmetric import (
+        BARRIER_FLAG_STRIDE,
+        BARRIER_FLAGS_OFFSET,
+        FLAGS_OFFSET,
+        FLAGS_PER_SOURCE,
     )
-    seen = numpy.frombuffer(words, dtype=numpy.int32)
+
+    def words(offset: int, count: int) -> Any:
+        found = (ctypes.c_int32 * count).from_address(int(control) + offset)
+        return numpy.frombuffer(found, dtype=numpy.int32)
+
+    sent = words(FLAGS_OFFSET.value, 3 * FLAGS_PER_SOURCE.value)
+    stride = BARRIER_FLAG_STRIDE.value // 4
+    arrived = words(BARRIER_FLAGS_OFFSET.value, 3 * stride)[::stride]
+    next_epochs = int(epoch) + 2, int(epoch) + 4  # the second where an epoch is skipped
     while (
         int(rank) == 2
         and int(epoch) % 4 == 1
-        and numpy.count_nonzero(seen == int(epoch) + 2) < int(flags)
+        and numpy.count_nonzero(numpy.isin(sent, next_epochs)) < int(flags)
+        and numpy.count_nonzero(arrived) < int(flags)
     ):
         time.sleep(0.001)
 
@@ -122,7 +132,12 @@ def _judge(
         is_late = name not in together and workspace.rank == workspace.world - 1
         pause_s, started = max(late_s, own_s) * is_late, time.monotonic()
         epoch = 1000 * next(TRIALS)  # flags keep what a mutant left in them
-        with in_place(folder, variant, changes, op) if changes else nullcontext():
+        with ExitStack() as planted:
+            if changes:
+                planted.enter_context(in_place(folder, variant, changes, op))
+                for other in {config.variant for _, config in calls[name]} - {variant}:
+                    shared = tuple(change for change in changes if "." not in change[0])
+                    planted.enter_context(in_place(folder, other, shared, op))
             verdict = _verdict(lambda: scenario(workspace, calls[name], pause_s, epoch), deadline_s)
         took_s[changes, name] = time.monotonic() - started
         return verdict

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from contract import SEEDS, Call, Case, Ran, differing, runs, scenario, scenarios, wrong_calls
 from mutant import Change
-from refusal import SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
+from refusal import HOLD, SLEEP, Mutant, hangs, refuse, wrong, wrong_or_hangs
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
@@ -184,20 +184,20 @@ def test_results_repeat_to_the_bit(ran: Ran) -> None:
     assert differing(ran) == []
 
 
-SLOW_READER: Change = (
+AFTER_WAIT = "        last = chunk + limit - 1\n"
+HELD_READER: Change = (
     "gemm",
-    "    dtype = b_ptr.dtype.element_ty\n",
-    f"    dtype = b_ptr.dtype.element_ty\n    {SLEEP}(0.3 * bool(begin == 0))\n",
+    AFTER_WAIT,
+    f"        {HOLD.format('2 * (source == 0)')}\n{AFTER_WAIT}",
 )
-"""Sleep between the wait for source 0 and the reading of its data."""
-SLOWER_READER: Change = (*SLOW_READER[:2], SLOW_READER[2].replace("0.3", "0.8"))
-"""So long that a peer on a busy machine gets past a call of another variant, too."""
+"""Rank 2 stays between the wait for source 0 and the reading of its data until both peers have gone
+on to their next call."""
 PULLED = "wait(flag(control, source, OFFERED if chunks.IN_PLACE else chunk), epoch)"
 PULLS = f"            {PULLED}\n"
-SLOW_PULLER: Change = (
+HELD_PULLER: Change = (
     "all_gather_gemm.staged",
     PULLS,
-    f"{PULLS}            {SLEEP}(1.0 * bool(source == 0))\n",
+    f"{PULLS}            {HOLD.format('2 * (source == 0)')}\n",
 )
 SIGNAL = "signal(peer(flag(control, rank, chunk), control_bases, rank, target), epoch, ARCH)"
 SIGNAL_PEERS = "signal_peers(control, control_bases, chunk, epoch, rank, problem.WORLD, ARCH)"
@@ -252,7 +252,7 @@ PUSH_CE = {
     ),
     "skips without meeting": wrong_or_hangs(
         ("copy_engine", f"{SKIPS}barrier(control, control_bases, rank, WORLD)", f"{SKIPS}pass"),
-        control=(SLOWER_READER,),
+        control=(HELD_READER,),
         calls="beside push",
     ),
 }
@@ -312,7 +312,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
     kernel, signals = f"all_gather_gemm.{variant}", SIGNAL if variant == "push" else SIGNAL_PEERS
     margin = "            " if variant != "staged" else "                "
     copy = f"{margin}copy_shard(a_ptr"
-    slow = SLOW_PULLER if variant == "staged" else SLOW_READER
+    held = HELD_PULLER if variant == "staged" else HELD_READER
     last_epoch = [f"{flag}, epoch, sem" for flag in ("word(address)", "there")]
     found = GEMM | {
         "flag before data": wrong(
@@ -320,7 +320,7 @@ def mutants(variant: str) -> dict[str, Mutant]:
         ),
         "one generation": wrong(
             ("shards", "generation_of(epoch) * generation_rows, tl", "0 * generation_rows, tl"),
-            control=(slow,),
+            control=(held,),
         ),
         "signals the last epoch": hangs(
             *tuple(("symmetric", t, t.replace("epoch,", "epoch - 2,")) for t in last_epoch)
