@@ -53,7 +53,14 @@ SHARED = {
         "flash_decode.fused",
         "flash_decode.persistent",
     ),
-    "gemm_reduce_scatter": ("symmetric", "copy_engine", "gemm", "gemm_reduce"),
+    "gemm_reduce_scatter": (
+        "symmetric",
+        "copy_engine",
+        "ll_protocol",
+        "gemm",
+        "reduce",
+        "gemm_reduce",
+    ),
     "gemm_all_reduce": (
         "symmetric",
         "ll_protocol",

@@ -21,6 +21,7 @@ from tftune.kernels.gemm_reduce_scatter.space import SPACE
 OP = "gemm_reduce_scatter"
 LIBRARY = ("bsp", "bsp_chunked")
 FUSED = tuple(variant for variant in SPACE.variants if variant not in LIBRARY)
+TILED = tuple(variant for variant in FUSED if variant != "vendor")
 WORLDS = (
     3,
     *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)),
@@ -60,13 +61,14 @@ def cases(world: int) -> list[Case]:
         (shape, config(variant, **knobs))
         for shape, several in shapes.items()
         for knobs in several
-        for variant in FUSED
+        for variant in TILED
         if {*knobs} <= {choice.name for choice in SPACE.choices(variant)}
     ]
     chunked = GemmReduceScatter(40 * world, 136, 128 * world, world)
     found += [
         (chunked, Config("push_ce", **SMALL, chunks=2, wire="fp32")),
         (chunked, Config("push_ce", **SMALL, chunks=4, loads="descriptor")),
+        *((each, Config("vendor", chunks=chunks)) for each in shapes for chunks in (1, 4)),
         (chunked, Config("bsp_chunked", chunks=4)),
     ]
     return [
@@ -89,9 +91,10 @@ def sampled_cases(world: int) -> list[Case]:
 def small_cases(world: int) -> list[Case]:
     """Each next call has another shape, config or variant."""
     shapes = [GemmReduceScatter(m * world, 40, 33 * world, world) for m in (1, 3, 17)]
-    found = [(shape, config(variant, **SMALL)) for shape in shapes for variant in FUSED]
+    found = [(shape, config(variant, **SMALL)) for shape in shapes for variant in TILED]
     found += [
         (shapes[-1], Config("push_ce", **SMALL, chunks=2)),
+        *((shape, Config("vendor", chunks=1)) for shape in shapes),
         (shapes[1], Config("bsp_chunked")),
     ]
     return [case for case in found if SPACE.why_refused(*case, None) is None]
@@ -148,7 +151,7 @@ def test_whoever_stores_adds_in_the_same_order(ran: Ran) -> None:
     for found in ran:
         bits: dict[object, set[str]] = {}
         for call in found["back to back"]:
-            if call.config.variant in FUSED:
+            if call.config.variant in TILED:
                 knobs = {"split_k": 1} | dict(SPACE.complete(call.config).knobs)
                 decided = tuple(knobs[name] for name in SUMS)
                 bits.setdefault((call.shape, decided, call.seed), set()).add(call.bits)
@@ -249,7 +252,46 @@ COPY_MUTANTS = {
     "own rows in one generation": wrong((BY_COPIES, "own_slot + parity * apart", "own_slot")),
     "the slot of another owner": wrong((BY_COPIES, "world - 1 - turn, slot", "turn + 1, slot")),
 }
-MUTANTS_OF = {"push": MUTANTS, "pull": MUTANTS, "relay": RELAY_MUTANTS, "push_ce": COPY_MUTANTS}
+BY_VENDOR = "gemm_reduce_scatter.vendor"
+PRODUCT = (
+    "                torch.matmul(a[first + low : first + high], weights, out=part[low:high])\n"
+)
+SEND = "                exchange.send_one(parity, number, world - 1 - turn, part.data_ptr())\n"
+OWN_ROWS = "        torch.matmul(a[rank * rows : (rank + 1) * rows], weights, out=c)\n"
+VENDOR_MUTANTS = {
+    "peers not waited for": wrong(
+        (BY_VENDOR, "wait_all(flag(control, sources, chunk)[:, None], epoch, peers)", "pass")
+    ),
+    "one peer not waited for": wrong_or_hangs(
+        (BY_VENDOR, "sources < WORLD) & (sources !=", "sources < WORLD - 1) & (sources !=")
+    ),
+    "sent before it is computed": wrong((BY_VENDOR, PRODUCT + SEND, SEND + PRODUCT)),
+    "the first chunk's flag for all": wrong(
+        (BY_VENDOR, "flag(control, sources, chunk)", "flag(control, sources, 0)"),
+        control=((BY_VENDOR, PRODUCT, LATE_CHUNKS + PRODUCT),),
+    ),
+    "the slot of another owner": wrong((BY_VENDOR, "world - 1 - turn, part", "turn + 1, part")),
+    "the slot of another source": wrong(
+        (BY_VENDOR, "Piece(low * row_bytes, (rank * rows + low)", "Piece(low * row_bytes, (low)")
+    ),
+    "summed before it is computed": wrong(
+        (
+            BY_VENDOR,
+            f"{OWN_ROWS}        exchange.join()\n        add_up(c)\n",
+            f"        exchange.join()\n        add_up(c)\n{OWN_ROWS}",
+        )
+    ),
+    "one source missing": wrong(
+        ("reduce:add_peers", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)")
+    ),
+}
+MUTANTS_OF = {
+    "push": MUTANTS,
+    "pull": MUTANTS,
+    "relay": RELAY_MUTANTS,
+    "push_ce": COPY_MUTANTS,
+    "vendor": VENDOR_MUTANTS,
+}
 """Relay has those of its own; the ones of what it shares are planted in the others."""
 
 
@@ -257,8 +299,9 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """Rows of all owners in one tile, where the variant allows it, with a split K; and several
     tiles of each owner."""
     several = GemmReduceScatter(20 * world, 72, 130 * world, world)
-    if variant == "push_ce":
-        return {"small": [(several, Config(variant, **SMALL, chunks=2))] * 3}
+    if variant in ("push_ce", "vendor"):
+        tile = SMALL if variant == "push_ce" else {}
+        return {"small": [(several, Config(variant, **tile, chunks=2))] * 3}
     small = several if variant == "relay" else GemmReduceScatter(3 * world, 40, 130 * world, world)
     return {
         "small": [(small, config(variant, **SMALL, split_k=2))] * 2,

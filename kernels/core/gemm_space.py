@@ -76,13 +76,13 @@ COPY_BYTES = 1 << 18
 NVLink4 pair, kernels/core/chips.py)."""
 
 
-def copy_rule(copy_bytes: Callable[[Any, Knobs], int]) -> Rule:
-    """What a chunk of `push_ce` must be worth. `copy_bytes`: of its copy to one peer."""
+def copy_rule(copy_bytes: Callable[[Any, Knobs], int], variant: str = "push_ce") -> Rule:
+    """What a chunk must be worth. `copy_bytes`: of its copy to one peer."""
     return Rule(
         f"a copy must move at least {COPY_BYTES >> 10} KB: take fewer chunks; a smaller call is no "
         "work for copy engines",
         lambda s, c, chip: chip is None or copy_bytes(s, c) >= COPY_BYTES,
-        ("push_ce",),
+        (variant,),
     )
 
 

@@ -95,6 +95,19 @@ def _copy_bytes(shape: GemmReduceScatter, knobs: Knobs) -> int:
     return slot_bytes(shape, knobs, shape.world) // shape.shard_rows * rows
 
 
+def vendor_rows(shape: GemmReduceScatter, knobs: Knobs) -> int:
+    """Rows of an owner that one copy of `vendor` moves, in the last chunk what is left.
+
+    >>> vendor_rows(GemmReduceScatter(3000, 8192, 28672, 4), {"chunks": 4})
+    188
+    """
+    return -(-shape.shard_rows // int(knobs["chunks"]))
+
+
+def _vendor_bytes(shape: GemmReduceScatter, knobs: Knobs) -> int:
+    return vendor_rows(shape, knobs) * shape.n * shape.element_bytes
+
+
 def _chunk_is_large(shape: GemmReduceScatter, knobs: Knobs) -> bool:
     each = shape.m // int(knobs["chunks"])
     return each >= CHUNK_ROWS and each * shape.n * shape.element_bytes >= COPY_BYTES * shape.world
@@ -136,12 +149,31 @@ RULES = (
         ("push_ce", "bsp_chunked"),
     ),
     Rule(
+        "one rank has nothing to send",
+        lambda s, c, chip: s.world > 1,
+        ("vendor",),
+        required=True,
+    ),
+    Rule(
+        "a row must be a multiple of 8 elements: programs take 16 bytes at a time",
+        lambda s, c, chip: s.n % 8 == 0,
+        ("vendor",),
+        required=True,
+    ),
+    Rule(
+        "every chunk must have a row: take fewer chunks",
+        lambda s, c, chip: (c["chunks"] - 1) * vendor_rows(s, c) < s.shard_rows,
+        ("vendor",),
+        required=True,
+    ),
+    Rule(
         "chunks must not exceed the row tiles of an owner",
         lambda s, c, chip: (c["chunks"] - 1) * c["block_m"] < owner_rows(s, s.world),
         ("push_ce",),
     ),
     copy_rule(_copy_bytes),
-    streams_rule(("push_ce",)),
+    copy_rule(_vendor_bytes, "vendor"),
+    streams_rule(("push_ce", "vendor")),
     Rule(
         "chunks must not exceed an owner's rows",
         lambda s, c, chip: c["chunks"] <= owner_rows(s, s.world),
@@ -162,7 +194,7 @@ RULES = (
 @lru_cache(maxsize=16)
 def defaults(shape: GemmReduceScatter, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form of this shape, then the variants that can have it, with a sound tile."""
-    names = ("push", "pull", "relay", "push_ce", "bsp_chunked")
+    names = ("push", "pull", "relay", "push_ce", "vendor", "bsp_chunked")
     others = (config for name in names for config in of_variant(shape, chip, name))
     return (*(Config("bsp", form=form) for form in _forms(shape, chip)), *others)
 
@@ -180,6 +212,8 @@ def of_variant(shape: GemmReduceScatter, chip: Chip | None, variant: str) -> Ite
     if variant == "bsp_chunked":
         form = _forms(shape, chip)[-1]
         wanted = [Config(variant, chunks=chunks, form=form) for chunks in (4, 2)]
+    elif variant == "vendor":
+        wanted = [Config(variant, chunks=1, copy_streams=streams)]
     else:
         wanted = [default(SPACE, shape, chip, variant, **own.get(variant, {}))]
     return islice((one for one in wanted if SPACE.why_invalid(shape, one, chip) is None), 1)
@@ -192,13 +226,22 @@ def likely_forms(shape: GemmReduceScatter, chip: Chip) -> tuple[Config, ...]:
 
 SPACE = Space(
     op="gemm_reduce_scatter",
-    revisions={"bsp": 1, "push": 1, "pull": 1, "relay": 1, "push_ce": 1, "bsp_chunked": 1},
+    revisions={
+        "bsp": 1,
+        "push": 1,
+        "pull": 1,
+        "relay": 1,
+        "push_ce": 1,
+        "vendor": 1,
+        "bsp_chunked": 1,
+    },
     variants={
         "bsp": (_FORM,),
         "push": KNOBS,
         "pull": KNOBS,
         "relay": (*KNOBS, _COMM),
         "push_ce": (*BLOCKS, *PIPELINE, LOADS, WIRE, *_BY_COPIES),
+        "vendor": _BY_COPIES,
         "bsp_chunked": _CHUNKED,
     },
     rules=RULES,

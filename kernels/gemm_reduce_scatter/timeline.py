@@ -9,14 +9,14 @@ from tftune.kernels.core.partials_timeline import ONE_PART, fused, gemm_us, libr
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-from tftune.kernels.gemm_reduce_scatter.space import SPACE, chunk_rows
+from tftune.kernels.gemm_reduce_scatter.space import SPACE, chunk_rows, vendor_rows
 
 
 def describe(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) -> Call:
     """The lanes of one call. The library's reduce-scatter is taken to last as long as its
     all-gather of as many bytes."""
     config = SPACE.complete(config)
-    if config.variant == "push_ce":
+    if config.variant in ("push_ce", "vendor"):
         return _by_copies(costs, shape, config, mode)
     if config.variant == "bsp_chunked":
         return _chunked(costs, shape, config, mode)
@@ -32,10 +32,12 @@ def describe(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) ->
 def _by_copies(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) -> Call:
     """Behind the kernel that stages the epoch, a launch for each chunk of a peer's rows, whose copy
     goes on beside the next; this rank's own rows; then the sum, once all copies have ended."""
-    world, sent = shape.world, slot_bytes(shape, config, shape.world)
-    copies = -(-shape.shard_rows // chunk_rows(shape, config))
+    world, knobs = shape.world, {"wire": "dtype", "loads": "pointer"} | dict(config.knobs)
+    sent = slot_bytes(shape, knobs, world)
+    each_rows = vendor_rows if config.variant == "vendor" else chunk_rows
+    copies = -(-shape.shard_rows // each_rows(shape, config))
     launch = costs.triton_launch("graph")
-    host = costs.triton_launch(mode, 2 if config["loads"] == "descriptor" else 0)
+    host = costs.triton_launch(mode, 2 if knobs["loads"] == "descriptor" else 0)
     own = _rows_stage(costs, shape, config, shape.shard_rows, sent)
     each = _rows_stage(costs, shape, config, -(-shape.shard_rows // copies), sent / copies)
     queued = [part for _ in range(copies * (world - 1)) for part in (launch, each)]
@@ -54,7 +56,9 @@ def _by_copies(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) 
 def _rows_stage(
     costs: Any, shape: GemmReduceScatter, config: Config, rows: int, written: float
 ) -> Stage:
-    """One launch of the GEMM on so many rows, which leaves its last wave unfilled."""
+    """One launch of the GEMM on so many rows, of which ours leaves its last wave unfilled."""
+    if config.variant == "vendor":
+        return _library_rows(costs, shape, rows)
     tile, units, inner = costs.tile(ONE_PART | dict(config.knobs)), costs.chip.units, shape.inner
     parts = -(-rows // tile.block_m) * -(-shape.n // tile.block_n)
     us = gemm_us(costs, shape, config, units, parts, 2 * rows * shape.n * inner)
@@ -62,17 +66,19 @@ def _rows_stage(
     return Stage(us, traffic / costs.rates.stream_share + written)
 
 
+def _library_rows(costs: Any, shape: GemmReduceScatter, rows: int) -> Stage:
+    """The library's GEMM on so many rows."""
+    size = shape.element_bytes * ((rows + shape.n) * shape.inner + rows * shape.n)
+    return Stage(costs.library_gemm_us(2 * rows * shape.n * shape.inner, size), size)
+
+
 def _chunked(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) -> Call:
     """The library's GEMM chunk after chunk; each chunk's reduce-scatter beside the next GEMM."""
     chunks = int(config["chunks"])
-    rows = -(-shape.m // chunks)
-    size = shape.element_bytes * ((rows + shape.n) * shape.inner + rows * shape.n)
-    us = costs.library_gemm_us(2 * rows * shape.n * shape.inner, size)
+    gemm = _library_rows(costs, shape, -(-shape.m // chunks))
     launches = costs.rates.graph_launch_us if mode == "graph" else costs.rates.library_call_us
     part = costs.all_gather(shape.shard_bytes // chunks, shape.world, is_registered(config["form"]))
     sending = [part._replace(after=Gate(1, 2 * number)) for number in range(1, chunks + 1)]
-    computing = [
-        stage for _ in range(chunks) for stage in (Stage(launches, tax=LAUNCH), Stage(us, size))
-    ]
+    computing = [stage for _ in range(chunks) for stage in (Stage(launches, tax=LAUNCH), gemm)]
     sent = Stage(launches, after=Gate(0, chunks), tax=WAIT)
     return Call((sending, [*computing, sent]), shape.world)

@@ -44,7 +44,7 @@ class Look:
 LOOKS = {
     "bsp": Look(QUIET, "o"),
     "pull": Look(BLUE, "s"), "staged": Look(PURPLE, "D"), "push": Look(VERMILION, "o"),
-    "push_ce": Look(ORANGE, "^"), "bsp_chunked": Look(SKY, "v"), "relay": Look(PURPLE, "D"),
+    "push_ce": Look(ORANGE, "^"), "bsp_chunked": Look(GREEN, "P"), "relay": Look(PURPLE, "D"),
     "gather": Look(SKY, "v"), "no_wait": Look(ORANGE, "^"), "fused": Look(GREEN, "s"),
     "fused_heads": Look(PURPLE, "D"), "persistent": Look(VERMILION, "o"),
     "persistent_ll": Look(BLUE, "P"),

@@ -37,8 +37,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
-from tftune.kernels.device.gemm import rounded
-from tftune.kernels.device.reduce import elements
+from tftune.kernels.device.reduce import add_peers, elements
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import chunk_rows, rows_of, slots_of
 from tftune.kernels.runtime.compile import KernelSource
@@ -71,13 +70,7 @@ def add(
     for block in tl.range(first, blocks, step, num_stages=1):
         at = block * BLOCK + tl.arange(0, BLOCK)
         there = at < count
-        own = tl.cast(tl.load(c_ptr + at, mask=there, other=0.0), tl.float32)
-        total = tl.zeros((BLOCK,), tl.float32)
-        for source in tl.static_range(WORLD):
-            theirs = elements(inbox + tl.cast(source, tl.int64) * slot_bytes, c_ptr)
-            part = tl.load(theirs + at, mask=there & (source != rank), other=0.0)
-            total += tl.where(source == rank, own, tl.cast(part, tl.float32))
-        tl.store(c_ptr + at, rounded(total, c_ptr.dtype.element_ty, ARCH), mask=there)
+        add_peers(c_ptr, at, there, inbox, slot_bytes, rank, WORLD, ARCH)
 
 
 @triton.jit(do_not_specialize=["rows", "chunk_rows", "M", "rank"])
