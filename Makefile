@@ -15,7 +15,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help search test drill thorough mutants fleet engines docs clean
+.PHONY: help search test drill thorough artifacts mutants fleet engines docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -39,9 +39,12 @@ drill: .venv/.test ## searches that are killed and resume, or whose trials hang,
 	$(BIN)/pytest -m drill -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_dispatch.py
 	$(BIN)/pytest -m drill tests/test_dispatch.py
 
-thorough: .venv/.test ## whole matrices of which `make test` runs a part: every evaluation of an artifact, all worlds and mutants
-	$(BIN)/pytest -m thorough $(PARALLEL) --durations 12
+thorough: .venv/.test ## whole matrices of which `make test` runs a part: all worlds, mutants, evaluations of small artifacts
+	$(BIN)/pytest -m thorough $(PARALLEL) -n $(shell expr $(CORES) + 2) --durations 12
 	$(BIN)/python tests/run_mutants.py
+
+artifacts: .venv/.test ## train and judge every shipped artifact again, before one ships (about 10 minutes on 2 cores)
+	$(BIN)/pytest -m "artifacts or thorough" tests/test_committed.py -n $(CORES) --durations 12
 
 mutants: .venv/.test ## plant each known fault in a copy of the tree: its test must fail (about 3 minutes on 2 cores)
 	$(BIN)/python tests/run_mutants.py

@@ -269,7 +269,7 @@ SMALLEST = {path.stem.partition("__")[0]: path for path in LARGEST_FIRST}
 
 @pytest.mark.parametrize("op", SMALLEST)
 def test_the_smallest_artifact_is_trained_again(op: str) -> None:
-    """Every tree and formula; `make thorough` trains and judges all artifacts."""
+    """Every tree and formula; `make thorough` judges it, too, and `make artifacts` all others."""
     path = SMALLEST[op]
     artifact, document = read_artifact(path), json.loads(path.read_text())
     found = fit(source_of(path), judged=False)
@@ -280,7 +280,7 @@ def test_the_smallest_artifact_is_trained_again(op: str) -> None:
 
 
 def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
-    """The layout of the fewest folds. `make thorough` repeats the evaluations of every layout of
+    """The layout of the fewest folds. `make artifacts` repeats the evaluations of every layout of
     every artifact."""
     reports = {
         (path, mode, title): report
@@ -299,8 +299,17 @@ def test_the_smallest_layout_s_evaluation_is_of_these_rows() -> None:
     assert found is not None and plain(found.to_dict()) == reports[path, mode, title]
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("path", ARTIFACTS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=path.stem,
+            marks=pytest.mark.thorough if path in SMALLEST.values() else pytest.mark.artifacts,
+        )
+        for path in PATHS
+    ],
+)
 def test_a_shipped_artifact_is_trained_and_judged_again(path: Path) -> None:
     document, found = json.loads(path.read_text()), fit(source_of(path))
     assert plain(found.reports) == document["held_out"]
