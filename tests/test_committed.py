@@ -269,7 +269,7 @@ SMALLEST = {path.stem.partition("__")[0]: path for path in LARGEST_FIRST}
 
 @pytest.mark.parametrize("op", SMALLEST)
 def test_the_smallest_artifact_is_trained_again(op: str) -> None:
-    """Every tree and formula; `make thorough` judges it, too, and `make artifacts` all others."""
+    """Every tree and formula; `make thorough` judges it, too, and `make artifacts` all of them."""
     path = SMALLEST[op]
     artifact, document = read_artifact(path), json.loads(path.read_text())
     found = fit(source_of(path), judged=False)

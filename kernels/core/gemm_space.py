@@ -86,6 +86,20 @@ def copy_rule(copy_bytes: Callable[[Any, Knobs], int], variant: str = "push_ce")
     )
 
 
+CHUNK_ELEMENTS = 1 << 30
+"""The most elements of a chunk, whose kernels count them in 32 bits."""
+
+
+def chunk_rule(rows: Callable[[Any, Knobs], int], variant: str) -> Rule:
+    """How large a chunk of rows may be that is added up at once. `rows`: of one chunk."""
+    return Rule(
+        "a chunk must have at most 2^30 elements, which are counted in 32 bits: take more chunks",
+        lambda s, c, chip: rows(s, c) * s.n <= CHUNK_ELEMENTS,
+        (variant,),
+        required=True,
+    )
+
+
 def streams_rule(variants: tuple[str, ...]) -> Rule:
     """More side streams than peers would be idle."""
     return Rule(

@@ -17,6 +17,7 @@ from tftune.kernels.core.gemm_space import (
     PIPELINE,
     STREAMS,
     Knobs,
+    chunk_rule,
     copy_rule,
     default_streams,
     streams_rule,
@@ -173,6 +174,7 @@ RULES = (
     ),
     copy_rule(_copy_bytes),
     copy_rule(_vendor_bytes, "vendor"),
+    chunk_rule(vendor_rows, "vendor"),
     streams_rule(("push_ce", "vendor")),
     Rule(
         "chunks must not exceed an owner's rows",

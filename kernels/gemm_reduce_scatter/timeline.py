@@ -56,7 +56,7 @@ def _by_copies(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) 
 def _rows_stage(
     costs: Any, shape: GemmReduceScatter, config: Config, rows: int, written: float
 ) -> Stage:
-    """One launch of the GEMM on so many rows, of which ours leaves its last wave unfilled."""
+    """One launch of the GEMM on so many rows; our own leaves its last wave unfilled."""
     if config.variant == "vendor":
         return _library_rows(costs, shape, rows)
     tile, units, inner = costs.tile(ONE_PART | dict(config.knobs)), costs.chip.units, shape.inner
