@@ -13,7 +13,7 @@ ARTIFACT := build/$(OP)__mi300x8.json
 # compiled once; in order, since the longest files come early. One worker more than cores: some tests sleep until a deadline is over.
 CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help search test drill thorough artifacts mutants fleet engines docs clean
 
@@ -39,8 +39,9 @@ drill: .venv/.test ## searches that are killed and resume, or whose trials hang,
 	$(BIN)/pytest -m drill -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/test_dispatch.py
 	$(BIN)/pytest -m drill tests/test_dispatch.py
 
+thorough: WORKERS := $(shell expr $(CORES) + 2)  # mutants wait for deadlines most of the time
 thorough: .venv/.test ## whole matrices of which `make test` runs a part: all worlds, mutants, evaluations of small artifacts
-	$(BIN)/pytest -m thorough $(PARALLEL) -n $(shell expr $(CORES) + 2) --durations 12
+	$(BIN)/pytest -m thorough $(PARALLEL) --durations 12
 	$(BIN)/python tests/run_mutants.py
 
 artifacts: .venv/.test ## train and judge every shipped artifact again, before one ships (about 10 minutes on 2 cores)

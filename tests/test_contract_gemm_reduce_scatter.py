@@ -21,7 +21,7 @@ from tftune.kernels.gemm_reduce_scatter.space import SPACE
 OP = "gemm_reduce_scatter"
 LIBRARY = ("bsp", "bsp_chunked")
 FUSED = tuple(variant for variant in SPACE.variants if variant not in LIBRARY)
-TILED = tuple(variant for variant in FUSED if variant != "vendor")
+TILED = tuple(variant for variant in FUSED if variant != "vendor_ce")
 WORLDS = (
     3,
     *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)),
@@ -68,7 +68,7 @@ def cases(world: int) -> list[Case]:
     found += [
         (chunked, Config("push_ce", **SMALL, chunks=2, wire="fp32")),
         (chunked, Config("push_ce", **SMALL, chunks=4, loads="descriptor")),
-        *((each, Config("vendor", chunks=chunks)) for each in shapes for chunks in (1, 4)),
+        *((each, Config("vendor_ce", chunks=chunks)) for each in shapes for chunks in (1, 4)),
         (chunked, Config("bsp_chunked", chunks=4)),
     ]
     return [
@@ -94,7 +94,7 @@ def small_cases(world: int) -> list[Case]:
     found = [(shape, config(variant, **SMALL)) for shape in shapes for variant in TILED]
     found += [
         (shapes[-1], Config("push_ce", **SMALL, chunks=2)),
-        *((shape, Config("vendor", chunks=1)) for shape in shapes),
+        *((shape, Config("vendor_ce", chunks=1)) for shape in shapes),
         (shapes[1], Config("bsp_chunked")),
     ]
     return [case for case in found if SPACE.why_refused(*case, None) is None]
@@ -252,7 +252,7 @@ COPY_MUTANTS = {
     "own rows in one generation": wrong((BY_COPIES, "own_slot + parity * apart", "own_slot")),
     "the slot of another owner": wrong((BY_COPIES, "world - 1 - turn, slot", "turn + 1, slot")),
 }
-BY_VENDOR = "gemm_reduce_scatter.vendor"
+BY_VENDOR = "gemm_reduce_scatter.vendor_ce"
 PRODUCT = (
     "                torch.matmul(a[first + low : first + high], weights, out=part[low:high])\n"
 )
@@ -290,7 +290,7 @@ MUTANTS_OF = {
     "pull": MUTANTS,
     "relay": RELAY_MUTANTS,
     "push_ce": COPY_MUTANTS,
-    "vendor": VENDOR_MUTANTS,
+    "vendor_ce": VENDOR_MUTANTS,
 }
 """Relay has those of its own; the ones of what it shares are planted in the others."""
 
@@ -299,7 +299,7 @@ def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     """Rows of all owners in one tile, where the variant allows it, with a split K; and several
     tiles of each owner."""
     several = GemmReduceScatter(20 * world, 72, 130 * world, world)
-    if variant in ("push_ce", "vendor"):
+    if variant in ("push_ce", "vendor_ce"):
         tile = SMALL if variant == "push_ce" else {}
         return {"small": [(several, Config(variant, **tile, chunks=2))] * 3}
     small = several if variant == "relay" else GemmReduceScatter(3 * world, 40, 130 * world, world)

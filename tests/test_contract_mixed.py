@@ -22,7 +22,7 @@ ROUNDS = 2
 FUSED = {
     "flash_decode": "gather no_wait fused fused_heads persistent",
     "all_gather_gemm": "pull staged push",
-    "gemm_reduce_scatter": "push pull relay push_ce vendor",
+    "gemm_reduce_scatter": "push pull relay push_ce vendor_ce",
     "gemm_all_reduce": "one_shot two_shot one_shot_ll",
     "all_reduce": "one_shot two_shot one_shot_ll one_shot_lamport",
     "merge_attention": "one_shot one_shot_ll",

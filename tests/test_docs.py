@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import json
 import linecache
 import re
 import subprocess
@@ -187,3 +188,26 @@ def test_what_examples_take_from_tftune_exists(page: str) -> None:
                 assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
             elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "tftune":
                 assert hasattr(tftune, node.attr), node.attr
+
+
+def test_the_readme_s_first_table_is_what_was_measured() -> None:
+    """torch.compile's time over ours of transformers' models, by case."""
+    readme, starts = (ROOT / "README.md").read_text(), []
+    shown = ("decode 1", "decode 16", "decode 64", "decode 200", "prefill 1024", "prefill 4096")
+    for stem, title, note in (
+        ("transformers-llama3.1-8b", "Llama 3.1 8B", ""),
+        ("transformers-qwen2.5-7b", "Qwen2.5-7B", ""),
+        ("shipped-qwen2.5-14b", "Qwen2.5-14B", ", as shipped"),
+    ):
+        for path in (ROOT / "db/tuned").glob(f"{stem}-*.json"):
+            found, (chip, gpus) = json.loads(path.read_text()), path.name.split("-")[-4].split("x")
+            cases, seconds = found["cases"], found["seconds"]
+            ratios = [f"{cases[name]['plain_us'] / cases[name]['pass_us']:.2f}" for name in shown]
+            row = f"| {title}, {gpus}x {chip.upper()}{note} | {' | '.join(ratios)} |"
+            assert row in readme
+            if "first" in seconds:
+                begun = seconds["first"] - seconds["plain"]
+                starts.append((begun, seconds["second"] - seconds["plain again"]))
+    first_s, second_s = zip(*starts, strict=True)
+    assert f"took {min(first_s):.0f} to {max(first_s):.0f} s more at" in readme
+    assert f"took {min(second_s):.1f} to {max(second_s):.1f} s more." in readme

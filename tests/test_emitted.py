@@ -73,7 +73,7 @@ EMITTED = [
     Emitted("gemm_reduce_scatter", "pull", SCATTER, REDUCE, *SLOTS),
     Emitted("gemm_reduce_scatter", "relay", SCATTER, REDUCE, *RELAYED),
     Emitted("gemm_reduce_scatter", "push_ce", SCATTER, REDUCE, *SLOTS),
-    Emitted("gemm_reduce_scatter", "vendor", SCATTER, PEERS, ("part = tl.load(theirs",), SENT),
+    Emitted("gemm_reduce_scatter", "vendor_ce", SCATTER, PEERS, ("part = tl.load(theirs",), SENT),
     Emitted("gemm_all_reduce", "one_shot", ROWS, REDUCE, *SLOTS, MANY),
     Emitted("gemm_all_reduce", "two_shot", ROWS, REDUCE, *SLOTS, MANY),
     Emitted("merge_attention", "one_shot", MERGED, MERGE, (LOAD,),
@@ -130,7 +130,7 @@ def code_of(one: Emitted, arch: str) -> Assembly:
 def test_flags_are_released_and_acquired_at_system_scope(one: Emitted, arch: str) -> None:
     code = code_of(one, arch)
     assert wait_faults(code, is_hip(arch)) == []
-    if one.variant not in ("push_ce", "vendor"):  # whose flags are copies
+    if one.variant not in ("push_ce", "vendor_ce"):  # whose flags are copies
         assert signal_faults(code, is_hip(arch)) == []
 
 
@@ -208,14 +208,6 @@ SPILLS = {
 warps, and those of peers, which it reads before a tile and uses behind it."""
 
 
-COPYING = {
-    ("gemm_reduce_scatter", "push_ce"),
-    ("gemm_reduce_scatter", "vendor"),
-    ("gemm_all_reduce", "push_ce"),
-}
-"""Their programs wait for peers alone, and need not all run at once."""
-
-
 @pytest.mark.parametrize(("call", "arch"), on_each(SPILLS))
 def test_defaults_compile_without_spills(tmp_path: Path, call: tuple[str, str], arch: str) -> None:
     (op, words), chip, compiled = call, chip_of(arch), 0
@@ -226,7 +218,7 @@ def test_defaults_compile_without_spills(tmp_path: Path, call: tuple[str, str], 
             found = kernel.compile(gpu_target(arch))
             assert spilled_bytes(found, arch, tmp_path) <= SPILLS[call][is_hip(arch)], config
             assert found.metadata.shared <= chip.shared_bytes
-            resident = config.variant != "bsp" and (op, config.variant) not in COPYING
+            resident = config.variant not in ("bsp", "push_ce", "vendor_ce")
             assert found.metadata.launch_cooperative_grid == resident
             compiled += 1
     assert compiled >= 2

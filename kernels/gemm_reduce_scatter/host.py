@@ -72,10 +72,10 @@ def prepare(shape: GemmReduceScatter, config: Config, workspace: Workspace) -> P
         from tftune.kernels.gemm_reduce_scatter.variants.push_ce import push_ce
 
         return push_ce(shape, config, workspace)
-    if config.variant == "vendor":
-        from tftune.kernels.gemm_reduce_scatter.variants.vendor import vendor
+    if config.variant == "vendor_ce":
+        from tftune.kernels.gemm_reduce_scatter.variants.vendor_ce import vendor_ce
 
-        return vendor(shape, config, workspace)
+        return vendor_ce(shape, config, workspace)
     registered = shape.world > 1 and is_registered(config["form"])
     if config.variant == "bsp":
         from tftune.kernels.gemm_reduce_scatter.variants.bsp import bsp
@@ -97,8 +97,8 @@ def kernel_sources(
         from tftune.kernels.gemm_reduce_scatter.variants.push_ce import kernels
 
         return kernels(shape, config, chip.can.backend)
-    if config.variant == "vendor":
-        from tftune.kernels.gemm_reduce_scatter.variants.vendor import kernel
+    if config.variant == "vendor_ce":
+        from tftune.kernels.gemm_reduce_scatter.variants.vendor_ce import kernel
 
         return (kernel(shape, chip.can.backend),)
     return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)

@@ -97,7 +97,7 @@ def _copy_bytes(shape: GemmReduceScatter, knobs: Knobs) -> int:
 
 
 def vendor_rows(shape: GemmReduceScatter, knobs: Knobs) -> int:
-    """Rows of an owner that one copy of `vendor` moves, in the last chunk what is left.
+    """Rows of an owner that one copy of `vendor_ce` moves, in the last chunk what is left.
 
     >>> vendor_rows(GemmReduceScatter(3000, 8192, 28672, 4), {"chunks": 4})
     188
@@ -152,19 +152,19 @@ RULES = (
     Rule(
         "one rank has nothing to send",
         lambda s, c, chip: s.world > 1,
-        ("vendor",),
+        ("vendor_ce",),
         required=True,
     ),
     Rule(
         "a row must be a multiple of 8 elements: programs take 16 bytes at a time",
         lambda s, c, chip: s.n % 8 == 0,
-        ("vendor",),
+        ("vendor_ce",),
         required=True,
     ),
     Rule(
         "every chunk must have a row: take fewer chunks",
         lambda s, c, chip: (c["chunks"] - 1) * vendor_rows(s, c) < s.shard_rows,
-        ("vendor",),
+        ("vendor_ce",),
         required=True,
     ),
     Rule(
@@ -173,9 +173,9 @@ RULES = (
         ("push_ce",),
     ),
     copy_rule(_copy_bytes),
-    copy_rule(_vendor_bytes, "vendor"),
-    chunk_rule(vendor_rows, "vendor"),
-    streams_rule(("push_ce", "vendor")),
+    copy_rule(_vendor_bytes, "vendor_ce"),
+    chunk_rule(vendor_rows, "vendor_ce"),
+    streams_rule(("push_ce", "vendor_ce")),
     Rule(
         "chunks must not exceed an owner's rows",
         lambda s, c, chip: c["chunks"] <= owner_rows(s, s.world),
@@ -196,7 +196,7 @@ RULES = (
 @lru_cache(maxsize=16)
 def defaults(shape: GemmReduceScatter, chip: Chip | None = None) -> tuple[Config, ...]:
     """Every BSP form of this shape, then the variants that can have it, with a sound tile."""
-    names = ("push", "pull", "relay", "push_ce", "vendor", "bsp_chunked")
+    names = ("push", "pull", "relay", "push_ce", "vendor_ce", "bsp_chunked")
     others = (config for name in names for config in of_variant(shape, chip, name))
     return (*(Config("bsp", form=form) for form in _forms(shape, chip)), *others)
 
@@ -214,7 +214,7 @@ def of_variant(shape: GemmReduceScatter, chip: Chip | None, variant: str) -> Ite
     if variant == "bsp_chunked":
         form = _forms(shape, chip)[-1]
         wanted = [Config(variant, chunks=chunks, form=form) for chunks in (4, 2)]
-    elif variant == "vendor":
+    elif variant == "vendor_ce":
         wanted = [Config(variant, chunks=1, copy_streams=streams)]
     else:
         wanted = [default(SPACE, shape, chip, variant, **own.get(variant, {}))]
@@ -234,7 +234,7 @@ SPACE = Space(
         "pull": 1,
         "relay": 1,
         "push_ce": 1,
-        "vendor": 1,
+        "vendor_ce": 1,
         "bsp_chunked": 1,
     },
     variants={
@@ -243,7 +243,7 @@ SPACE = Space(
         "pull": KNOBS,
         "relay": (*KNOBS, _COMM),
         "push_ce": (*BLOCKS, *PIPELINE, LOADS, WIRE, *_BY_COPIES),
-        "vendor": _BY_COPIES,
+        "vendor_ce": _BY_COPIES,
         "bsp_chunked": _CHUNKED,
     },
     rules=RULES,

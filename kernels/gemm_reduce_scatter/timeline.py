@@ -16,7 +16,7 @@ def describe(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) ->
     """The lanes of one call. The library's reduce-scatter is taken to last as long as its
     all-gather of as many bytes."""
     config = SPACE.complete(config)
-    if config.variant in ("push_ce", "vendor"):
+    if config.variant in ("push_ce", "vendor_ce"):
         return _by_copies(costs, shape, config, mode)
     if config.variant == "bsp_chunked":
         return _chunked(costs, shape, config, mode)
@@ -34,7 +34,7 @@ def _by_copies(costs: Any, shape: GemmReduceScatter, config: Config, mode: str) 
     goes on beside the next; this rank's own rows; then the sum, once all copies have ended."""
     world, knobs = shape.world, {"wire": "dtype", "loads": "pointer"} | dict(config.knobs)
     sent = slot_bytes(shape, knobs, world)
-    each_rows = vendor_rows if config.variant == "vendor" else chunk_rows
+    each_rows = vendor_rows if config.variant == "vendor_ce" else chunk_rows
     copies = -(-shape.shard_rows // each_rows(shape, config))
     launch = costs.triton_launch("graph")
     host = costs.triton_launch(mode, 2 if knobs["loads"] == "descriptor" else 0)
@@ -57,7 +57,7 @@ def _rows_stage(
     costs: Any, shape: GemmReduceScatter, config: Config, rows: int, written: float
 ) -> Stage:
     """One launch of the GEMM on so many rows; our own leaves its last wave unfilled."""
-    if config.variant == "vendor":
+    if config.variant == "vendor_ce":
         return _library_rows(costs, shape, rows)
     tile, units, inner = costs.tile(ONE_PART | dict(config.knobs)), costs.chip.units, shape.inner
     parts = -(-rows // tile.block_m) * -(-shape.n // tile.block_n)

@@ -52,6 +52,11 @@ _OPEN = ("M", "rank", "target", "first", "rows", "chunk_rows")
 _DESCRIPTORS = ("a_desc", "b_desc")
 _FIXED: dict[str, Any] = {"split_k": 1, "tiles_per_flag": 1, "wire": "dtype"}
 """What a variant without these knobs does."""
+BLOCK, WARPS = 4096, 8
+"""Elements that one program adds up at a time, and its warps, behind a GEMM of the vendor's."""
+ADDING = 4
+"""Programs of each unit at most where copy engines send: they wait for peers alone, and need not
+all run at once."""
 LL_WORDS = 32
 """Words of all slots that a thread polls at once."""
 ACCESSES = 2

@@ -44,13 +44,13 @@ class Look:
 LOOKS = {
     "bsp": Look(QUIET, "o"),
     "pull": Look(BLUE, "s"), "staged": Look(PURPLE, "D"), "push": Look(VERMILION, "o"),
-    "push_ce": Look(ORANGE, "^"), "bsp_chunked": Look(GREEN, "P"), "relay": Look(PURPLE, "D"),
+    "push_ce": Look(ORANGE, "^"), "bsp_chunked": Look(SKY, "v"), "relay": Look(PURPLE, "D"),
     "gather": Look(SKY, "v"), "no_wait": Look(ORANGE, "^"), "fused": Look(GREEN, "s"),
     "fused_heads": Look(PURPLE, "D"), "persistent": Look(VERMILION, "o"),
     "persistent_ll": Look(BLUE, "P"),
     "one_shot": Look(VERMILION, "o"), "two_shot": Look(BLUE, "s"), "one_shot_ll": Look(GREEN, "D"),
     "one_shot_lamport": Look(PURPLE, "P"),
-    "vendor": Look(SKY, "v"),
+    "vendor": Look(SKY, "v"), "vendor_ce": Look(GREEN, "P"),
 }  # fmt: skip
 SPARE_LOOKS = (Look(VERMILION, "o"), Look(BLUE, "s"), Look(GREEN, "D"), Look(ORANGE, "^"))
 """Looks of variants that other packages bring."""

@@ -41,16 +41,11 @@ from tftune.kernels.device.reduce import add_peers, elements
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import chunk_rows, rows_of, slots_of
 from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
 from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
 
 if TYPE_CHECKING:
     import torch
-
-BLOCK = 4096
-"""Elements that one program adds up, or copies, at a time."""
-WARPS = 8
-ADDING = 4
-"""Programs of each unit at most: they wait for peers alone, and need not all run at once."""
 
 
 @triton.jit(do_not_specialize=["eights", "slot", "rank"])

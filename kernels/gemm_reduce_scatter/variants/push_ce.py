@@ -30,15 +30,11 @@ from tftune.kernels.device.gemm_reduce import add_slots, descriptors_of, partial
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import SPACE, chunk_rows
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.gemm_reduce import add_rows, caller, source
+from tftune.kernels.runtime.gemm_reduce import ADDING, add_rows, caller, source
 from tftune.kernels.runtime.plan import floats, launcher, workspace_values
 
 if TYPE_CHECKING:
     import torch
-
-ADDING = 4
-"""Programs of each unit at most that add up: they wait for peers alone, and need not all run at
-once."""
 
 
 @triton.jit(do_not_specialize=["target", "first", "rows", "M"])

@@ -1,4 +1,4 @@
-"""vendor: the vendor's GEMM of each owner's rows; copy engines store products into their owners'
+"""vendor_ce: the vendor's GEMM of each owner's rows; copy engines store products into their owners'
 inboxes while the next ones are computed.
 
 Who owns a tile: a GEMM for each chunk of a peer's rows, the next rank's before all, then one for
@@ -30,16 +30,11 @@ from tftune.kernels.device.reduce import add_peers
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import vendor_rows
 from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
 from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
 
 if TYPE_CHECKING:
     import torch
-
-BLOCK = 4096
-"""Elements that one program adds up at a time."""
-WARPS = 8
-ADDING = 4
-"""Programs of each unit at most: they wait for peers alone, and need not all run at once."""
 
 
 @triton.jit(do_not_specialize=["rows", "chunk_rows", "rank"])
@@ -78,7 +73,7 @@ def kernel(shape: GemmReduceScatter, arch: str) -> KernelSource:
     return KernelSource(add, types, constants, divisible, {"num_warps": WARPS})
 
 
-def vendor(
+def vendor_ce(
     shape: GemmReduceScatter, config: Config, workspace: Workspace
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
     """A call (a, b, c) of a complete config; its outbox is allocated here."""
