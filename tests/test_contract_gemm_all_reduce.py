@@ -61,7 +61,8 @@ def small_cases(world: int) -> list[Case]:
     shapes = [GemmAllReduce(m * world, 40, 33 * world, world) for m in (1, 9)]
     tiled = [variant for variant in FUSED if variant not in ("push_ce", "vendor")]
     behind = [Config("vendor", exchange=kernel, programs=8) for kernel in KERNELS]
-    configs = [*(Config(each, **SMALL) for each in tiled), Config("push_ce", chunks=1), *behind]
+    copied = [Config("push_ce", chunks=1, last=last) for last in ("copies", "stores")]
+    configs = [*(Config(each, **SMALL) for each in tiled), *copied, *behind]
     cases = [(shape, config) for shape in shapes for config in configs]
     return [case for case in cases if SPACE.why_refused(*case, None) is None]
 
@@ -165,28 +166,54 @@ SUMS = (
 LATE_PRODUCTS = f"                {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n"
 LATE_SUM = f"            {SLEEP}(0.3 * bool(rank == 2 and number > 0))\n{ADD}"
 LATE_SUMS = ((BY_COPIES, ADD, LATE_SUM),)
+SHARE = f"{BY_COPIES}:share"
+ADDS = "    for block in tl.range(number, tl.cdiv(count, BLOCK), step, num_stages=1):\n"
+TELLS = "    signal_peers(control, control_bases, 2 * CHUNKS + number, epoch, rank, WORLD, ARCH)\n"
+NAMESAKE = "wait(flag(control, source, 2 * CHUNKS + number), epoch)"
+LATE_STORES = (
+    (BY_COPIES, "SHARING = 8192, 16, 128", "SHARING = 512, 16, 2"),  # two programs, three blocks
+    (SHARE, ADDS, f"    {SLEEP}(0.3 * bool((rank == 2) & (number == 1)))\n{ADDS}"),
+)
 COPY_MUTANTS = {
     "products not waited for": wrong(
         (BY_COPIES, "wait_all(flag(control, sources, slot)[:, None], epoch, peers)", "pass")
     ),
     "one peer's products not waited for": wrong_or_hangs(
-        (BY_COPIES, "(sources < WORLD) & (sources != rank)", "(sources < 1) & (sources != rank)")
+        (
+            f"{BY_COPIES}:add",
+            "(sources < WORLD) & (sources != rank)",
+            "(sources < 1) & (sources != rank)",
+        )
     ),
-    "sums not waited for": wrong(
-        (BY_COPIES, "wait(flag(control, source, CHUNKS + chunk), epoch)", "pass"),
-        control=LATE_SUMS,
-    ),
-    "one flag bank for both phases": wrong(
-        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, chunk)"),
-        control=LATE_SUMS,
-    ),
-    "the first chunk's flag for all products": wrong(
-        (BY_COPIES, "flag(control, sources, slot)", "flag(control, sources, 0)"),
+    "the last chunk's products not waited for": wrong(
+        (BY_COPIES, "wait_all(flag(control, sources, CHUNKS - 1)[:, None], epoch, peers)", "pass"),
         control=((BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),),
     ),
-    "the first chunk's flag for all sums": wrong(
-        (BY_COPIES, "flag(control, source, CHUNKS + chunk)", "flag(control, source, CHUNKS)"),
-        control=LATE_SUMS,
+    "the first chunk's flag for all products": wrong(
+        (BY_COPIES, "wait_all(flag(control, sources, slot)", "wait_all(flag(control, sources, 0)"),
+        control=((BY_COPIES, PRODUCT, LATE_PRODUCTS + PRODUCT),),
+    ),
+    "a namesake not waited for": wrong(
+        (SHARE, NAMESAKE, "pass"), control=LATE_STORES, calls="two programs"
+    ),
+    "one program's flag for all": wrong(
+        (SHARE, NAMESAKE, NAMESAKE.replace("number", "0")),
+        control=LATE_STORES,
+        calls="two programs",
+    ),
+    "told before it is stored": wrong(
+        (SHARE, TELLS, ""),
+        (SHARE, ADDS, TELLS + ADDS),
+        control=LATE_STORES,
+        calls="two programs",
+    ),
+    "a program stores its first block alone": wrong(
+        (SHARE, ADDS, ADDS.replace("step", "1 << 20")),
+        control=LATE_STORES[:1],
+        calls="two programs",
+    ),
+    "a peer gets no sums of the last chunk": wrong(
+        (SHARE, "tl.static_range(1, WORLD)", "tl.static_range(2, WORLD)")
     ),
     "sent before it is computed": wrong((BY_COPIES, PRODUCT + SEND, SEND + PRODUCT)),
     "sent before it is added": wrong((BY_COPIES, ADD + SUMS, SUMS + ADD)),
@@ -198,6 +225,16 @@ COPY_MUTANTS = {
         (BY_COPIES, "Piece(low * row_bytes, world * size + low", "Piece(low * row_bytes, low")
     ),
 }
+SUM_FLAG = "flag(control, source, CHUNKS + chunk)"
+for kernel, calls in (("collect", "copies"), ("share", "small")):
+    for name, text, instead in (
+        ("sums not waited for", f"wait({SUM_FLAG}, epoch)", "pass"),
+        ("one flag bank for both phases", SUM_FLAG, "flag(control, source, chunk)"),
+        ("the first chunk's flag for all sums", SUM_FLAG, "flag(control, source, CHUNKS)"),
+    ):
+        COPY_MUTANTS[f"{name}, {kernel}"] = wrong(
+            (f"{BY_COPIES}:{kernel}", text, instead), control=LATE_SUMS, calls=calls
+        )
 BEHIND = "gemm_all_reduce.vendor"
 GEMM = '        torch.matmul(a, b.t() if shape.b_layout == "nk" else b, out=product)\n'
 SUM = "        add_up(product, c)\n"
@@ -217,7 +254,7 @@ MUTANTS_OF = {
 OWN: dict[str, tuple[int, dict[str, Any]]] = {
     "two_shot": (33, SMALL | {"tiles_per_flag": 4}),
     "one_shot_ll": (130, SMALL | {"split_k": 2}),
-    "push_ce": (33, {"chunks": 2}),
+    "push_ce": (33, {"chunks": 4, "last": "stores"}),
     "vendor": (33, {"exchange": "two_shot", "programs": 8}),
 }
 """Columns of A on one rank, and knobs: little is computed where a late rank must be late."""
@@ -226,7 +263,12 @@ OWN: dict[str, tuple[int, dict[str, Any]]] = {
 def calls_of_a_trial(variant: str, world: int) -> dict[str, list[Case]]:
     inner, knobs = OWN[variant]
     shape = GemmAllReduce(20 * world, 72, inner * world, world)
-    return {"small": [(shape, Config(variant, **knobs))] * 3}
+    calls = {"small": [(shape, Config(variant, **knobs))] * 3}
+    if variant == "push_ce":
+        calls["copies"] = [(shape, Config(variant, chunks=2, last="copies"))] * 3
+        uneven = GemmAllReduce(20 * world - 1, 72, inner * world, world)
+        calls["two programs"] = [(uneven, Config(variant, chunks=1, last="stores"))] * 3
+    return calls
 
 
 @pytest.mark.thorough

@@ -32,7 +32,7 @@ from tftune.kernels.runtime.compile import KernelSource, gpu_target
 
 KERNELS = Path(kernels.__path__[0])
 REDUCE, MERGE = KERNELS / "device/gemm_reduce.py", KERNELS / "device/merge.py"
-PEERS = KERNELS / "device/reduce.py"
+PEERS, SHARE = KERNELS / "device/reduce.py", KERNELS / "gemm_all_reduce/variants/push_ce.py"
 ONE, TWO = (KERNELS / f"all_reduce/variants/{name}.py" for name in ("one_shot", "two_shot"))
 SUMS = "m=2048,n=8192,world=2"
 SCATTER, ROWS = "m=4096,n=8192,k=28672,world=8", "m=16,n=8192,k=28672,world=8"
@@ -76,10 +76,14 @@ EMITTED = [
     Emitted("gemm_reduce_scatter", "vendor_ce", SCATTER, PEERS, ("part = tl.load(theirs",), SENT),
     Emitted("gemm_all_reduce", "one_shot", ROWS, REDUCE, *SLOTS, MANY),
     Emitted("gemm_all_reduce", "two_shot", ROWS, REDUCE, *SLOTS, MANY),
+    Emitted("gemm_all_reduce", "push_ce", SCATTER, PEERS, ("part = tl.load(theirs",), SENT[:2]),
+    Emitted("gemm_all_reduce", "push_ce", SCATTER, SHARE, ("tl.load(arrived + places",),
+            ("tl.store(elements(there, c_ptr)", "tl.store(c_ptr + places, tl.load(arrived")),
     Emitted("merge_attention", "one_shot", MERGED, MERGE, (LOAD,),
             ("o = tl.load(own_at[:, None]", "tl.store(o_at[:, None] +", LOAD),
             config=Config("one_shot", rows_per_piece=16, num_warps=4)),
 ]  # fmt: skip
+COPIED = ("push_ce", "vendor_ce")
 NORM, ROLES = "m=64,n=8192,world=8,norm=rms", "m=3000,n=8192,world=8,norm=rms"
 ORDERED = [
     *EMITTED, *(one._replace(shape=NORM) for one in EMITTED[:2]),
@@ -130,7 +134,7 @@ def code_of(one: Emitted, arch: str) -> Assembly:
 def test_flags_are_released_and_acquired_at_system_scope(one: Emitted, arch: str) -> None:
     code = code_of(one, arch)
     assert wait_faults(code, is_hip(arch)) == []
-    if one.variant not in ("push_ce", "vendor_ce"):  # whose flags are copies
+    if one.file == SHARE or one.variant not in COPIED:  # whose flags are copies
         assert signal_faults(code, is_hip(arch)) == []
 
 
@@ -218,7 +222,7 @@ def test_defaults_compile_without_spills(tmp_path: Path, call: tuple[str, str], 
             found = kernel.compile(gpu_target(arch))
             assert spilled_bytes(found, arch, tmp_path) <= SPILLS[call][is_hip(arch)], config
             assert found.metadata.shared <= chip.shared_bytes
-            resident = config.variant not in ("bsp", "push_ce", "vendor_ce")
+            resident = config.variant not in ("bsp", *COPIED) or kernel.kernel.__name__ == "share"
             assert found.metadata.launch_cooperative_grid == resident
             compiled += 1
     assert compiled >= 2

@@ -79,15 +79,24 @@ def in_order(values, sources, WORLD: tl.constexpr):
 
 
 @triton.jit
-def add_peers(
+def sum_with_peers(
     c_ptr, places, there, inbox, slot_bytes, rank, WORLD: tl.constexpr, ARCH: tl.constexpr
 ):  # fmt: skip
-    """These elements of this rank's product, at c_ptr, become the sum over ranks, in their order,
-    with the same elements of the other ranks' slots in the inbox."""
+    """The sum over ranks, in their order, of these elements of this rank's product, at c_ptr, and
+    the same elements of the other ranks' slots in the inbox; rounded once."""
     own = tl.cast(tl.load(c_ptr + places, mask=there, other=0.0), tl.float32)
     total = tl.zeros(own.shape, tl.float32)
     for source in tl.static_range(WORLD):
         theirs = elements(inbox + tl.cast(source, tl.int64) * slot_bytes, c_ptr)
         part = tl.load(theirs + places, mask=there & (source != rank), other=0.0)
         total += tl.where(source == rank, own, tl.cast(part, tl.float32))
-    tl.store(c_ptr + places, rounded(total, c_ptr.dtype.element_ty, ARCH), mask=there)
+    return rounded(total, c_ptr.dtype.element_ty, ARCH)
+
+
+@triton.jit
+def add_peers(
+    c_ptr, places, there, inbox, slot_bytes, rank, WORLD: tl.constexpr, ARCH: tl.constexpr
+):  # fmt: skip
+    """These elements of this rank's product become that sum."""
+    total = sum_with_peers(c_ptr, places, there, inbox, slot_bytes, rank, WORLD, ARCH)
+    tl.store(c_ptr + places, total, mask=there)

@@ -39,7 +39,8 @@ def _behind(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call
 def _by_copies(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> Call:
     """Behind the kernel that stages the epoch, the library's GEMM of each chunk of a peer's rows,
     whose copy goes on beside the next; then of each chunk of this rank's own, its sum, and the
-    copies of that; at the end the others' rows are taken from what came."""
+    copies of that; at the end the others' rows are taken from what came. With last=stores the last
+    kernel adds up the last chunk as well, and stores it over the links."""
     world, chunks = shape.world, int(config["chunks"])
     rows, own = chunk_rows(shape, config), slots_of(shape) / shape.world
     element, inner = shape.element_bytes, shape.inner
@@ -57,15 +58,20 @@ def _by_copies(costs: Any, shape: GemmAllReduce, config: Config, mode: str) -> C
     for _ in range(sent):
         computing += [launch, gemm]
         flights.append(flight._replace(after=Gate(1, len(computing))))
+    copied = chunks - (config["last"] == "stores")
     for number in range(chunks):
         arrived = Gate(0, sent, costs.links.flag_us) if number == 0 else None
         computing += [launch, gemm, launch, adding._replace(after=arrived)]
-        flights += [flight._replace(after=Gate(1, len(computing)))] * (world - 1)
-    moved = 2 * (world - 1) * own
+        if number < copied:
+            flights += [flight._replace(after=Gate(1, len(computing)))] * (world - 1)
+    moved, stored = 2 * (world - 1) * own, (world - 1) * own * (chunks - copied) / chunks
+    us = stored / costs.links.rate(world)
     taken = Stage(
-        costs.memory_us(moved), moved, after=Gate(0, len(flights), costs.links.flag_us), tax=MEMORY
-    )
-    computing += [launch, taken, Stage(costs.links.skew_us, tax=WAIT)]
+        us + costs.memory_us(moved), moved + stored, stored,
+        after=Gate(0, len(flights), costs.links.flag_us), tax=MEMORY,
+    )  # fmt: skip
+    computing += [launch] if copied == chunks else []
+    computing += [taken, Stage(costs.links.skew_us, tax=WAIT)]
     return Call((flights, computing), world)
 
 

@@ -3,11 +3,13 @@ owner's inbox while the next chunk is computed, and take sums to every rank like
 
 Who owns a tile: a run of rows belongs to a rank, an equal number to each but for the last. The rows
 of the others are computed first, the next rank's before all; then this rank's own, each chunk of
-which is added up at once. Who writes remotely: the copy engine alone, from this rank's outbox into
+which is added up at once. Who writes remotely: the copy engine, from this rank's outbox into
 its slot of an owner's inbox; then from this rank's rows of C to the same rows of everybody's sums,
-behind the slots. Which flag says ready: flag[source][chunk] for products, flag[source][CHUNKS +
-chunk] for sums, in the memory of who reads them: copies of the word that holds the epoch, each
-queued behind its data in the same stream.
+behind the slots. With last=stores the kernel that adds the last chunk stores its sums there, no
+sooner than it has heard from every peer in this call: they have read that memory's last contents.
+Which flag says ready: flag[source][chunk] for products, flag[source][CHUNKS + chunk] for sums, in
+the memory of who reads them: copies of the word that holds the epoch, each queued behind its data
+in the same stream. What a program stored, flag[source][2 * CHUNKS + program], which it sets.
 
 The main stream joins the copies of products before it waits for those of peers, and the copies of
 sums before it waits for sums. So nothing on a GPU waits for what is queued behind it there.
@@ -29,6 +31,8 @@ from tftune.kernels.comm.symmetric import (
     finish,
     flag,
     generation_of,
+    peer,
+    signal_peers,
     wait,
     wait_all,
     work_range,
@@ -37,15 +41,19 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import Config
-from tftune.kernels.device.reduce import add_peers, elements
+from tftune.kernels.device.reduce import add_peers, elements, sum_with_peers
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import chunk_rows, rows_of, slots_of
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
 from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
+from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
+
+SHARED_BLOCK, SHARING_WARPS, SHARING = 8192, 16, 128
+"""Elements that one program of `share` handles at a time, its warps, and its programs at most."""
 
 
 @triton.jit(do_not_specialize=["eights", "slot", "rank"])
@@ -68,6 +76,14 @@ def add(
         add_peers(c_ptr, at, there, inbox, slot_bytes, rank, WORLD, ARCH)
 
 
+@triton.jit
+def take(c_ptr, arrived, low, high, block, N: tl.constexpr, BLOCK: tl.constexpr):
+    """C takes a block of its rows from `low` to `high` from what has arrived."""
+    within = block * BLOCK + tl.arange(0, BLOCK)
+    places, there = tl.cast(low, tl.int64) * N + within, within < (high - low) * N
+    tl.store(c_ptr + places, tl.load(arrived + places, mask=there), mask=there)
+
+
 @triton.jit(do_not_specialize=["rows", "chunk_rows", "M", "rank"])
 def collect(
     c_ptr, control, payload, generation_bytes, sums, rows, chunk_rows, M, rank,
@@ -86,9 +102,53 @@ def collect(
         low = source * rows + chunk * chunk_rows
         high = tl.minimum(tl.minimum(low + chunk_rows, source * rows + rows), M)
         wait(flag(control, source, CHUNKS + chunk), epoch)
-        within = item % blocks * BLOCK + tl.arange(0, BLOCK)
-        places, there = tl.cast(low, tl.int64) * N + within, within < (high - low) * N
-        tl.store(c_ptr + places, tl.load(arrived + places, mask=there), mask=there)
+        take(c_ptr, arrived, low, high, item % blocks, N, BLOCK)
+    finish(control, epoch)
+
+
+@triton.jit(do_not_specialize=["rows", "chunk_rows", "M", "rank"])
+def share(
+    c_ptr, control, payload, control_bases, payload_bases, generation_bytes, slot_bytes, sums, rows,
+    chunk_rows, M, rank,
+    N: tl.constexpr, CHUNKS: tl.constexpr, WORLD: tl.constexpr, WORLD_P: tl.constexpr,
+    BLOCK: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """This rank's last chunk of C [M, N] becomes the sum, which goes to the same rows of every
+    peer's sums; then C takes the rows of the others. All programs are resident at once, as many on
+    each rank: each tells its namesakes what it has stored, and takes the same blocks of theirs."""
+    epoch = begin(control)
+    inbox = payload + generation_of(epoch) * generation_bytes
+    arrived, sources = elements(inbox + sums, c_ptr), tl.arange(0, WORLD_P)
+    behind = (CHUNKS - 1) * chunk_rows
+    low, high = rank * rows + behind, tl.minimum(rank * rows + rows, M)  # a row at least, by rule
+    count, own = (high - low) * N, tl.cast(low, tl.int64) * N
+    slots = inbox + tl.cast(behind, tl.int64) * N * (c_ptr.dtype.element_ty.primitive_bitwidth // 8)
+    number, step = tl.program_id(0), tl.num_programs(0)
+    peers = ((sources < WORLD) & (sources != rank))[:, None]
+    wait_all(flag(control, sources, CHUNKS - 1)[:, None], epoch, peers)
+    for block in tl.range(number, tl.cdiv(count, BLOCK), step, num_stages=1):
+        within = block * BLOCK + tl.arange(0, BLOCK)
+        y = sum_with_peers(
+            c_ptr + own, within, within < count, slots, slot_bytes, rank, WORLD, ARCH
+        )
+        tl.store(c_ptr + own + within, y, mask=within < count)
+        for other in tl.static_range(1, WORLD):
+            there = peer(inbox + sums, payload_bases, rank, (rank + other) % WORLD)
+            tl.store(elements(there, c_ptr) + own + within, y, mask=within < count)
+    signal_peers(control, control_bases, 2 * CHUNKS + number, epoch, rank, WORLD, ARCH)
+    blocks = tl.cdiv(chunk_rows * N, BLOCK)
+    for item in tl.range(number, (CHUNKS - 1) * (WORLD - 1) * blocks, step, num_stages=1):
+        chunk, turn = item // blocks // (WORLD - 1), item // blocks % (WORLD - 1)
+        source = (rank + 1 + turn) % WORLD
+        low = source * rows + chunk * chunk_rows
+        wait(flag(control, source, CHUNKS + chunk), epoch)
+        take(c_ptr, arrived, low, low + chunk_rows, item % blocks, N, BLOCK)
+    for turn in tl.range(1, WORLD, num_stages=1):
+        source = (rank + turn) % WORLD
+        low, high = source * rows + behind, tl.minimum(source * rows + rows, M)
+        wait(flag(control, source, 2 * CHUNKS + number), epoch)
+        for block in tl.range(number, blocks, step, num_stages=1):
+            take(c_ptr, arrived, low, high, block, N, BLOCK)
     finish(control, epoch)
 
 
@@ -101,15 +161,26 @@ def kernels(shape: GemmAllReduce, config: Config, arch: str) -> tuple[KernelSour
     adds |= {"slot_bytes": "i64", "rank": "i32"}
     takes = {"c_ptr": f"*{shape.dtype}", **common, "sums": "i64"}
     takes |= dict.fromkeys(("rows", "chunk_rows", "M", "rank"), "i32")
-    return (
-        _source(add, adds, {**world, "WORLD_P": power_of_two_from(shape.world)}),
-        _source(collect, takes, {**world, "N": shape.n, "CHUNKS": config["chunks"]}),
-    )
+    ranks, cut = {"WORLD_P": power_of_two_from(shape.world)}, {"N": shape.n}
+    cut["CHUNKS"] = config["chunks"]
+    adding = _source(add, adds, {**world, **ranks})
+    if config["last"] == "copies":
+        return adding, _source(collect, takes, {**world, **cut})
+    bases = {name: WORKSPACE_TYPES[name] for name in ("control_bases", "payload_bases")}
+    takes |= {**bases, "slot_bytes": "i64"}
+    options = {"num_warps": SHARING_WARPS, "launch_cooperative_grid": True}
+    constants = {**world, **ranks, **cut, "BLOCK": SHARED_BLOCK}
+    return adding, _source(share, takes, constants, options)
 
 
-def _source(kernel: Any, types: dict[str, str], constants: dict[str, Any]) -> KernelSource:
+def _source(
+    kernel: Any,
+    types: dict[str, str],
+    constants: dict[str, Any],
+    options: dict[str, Any] | None = None,
+) -> KernelSource:
     divisible = tuple(name for name, kind in types.items() if kind != "i32")
-    return KernelSource(kernel, types, constants, divisible, {"num_warps": WARPS})
+    return KernelSource(kernel, types, constants, divisible, options or {"num_warps": WARPS})
 
 
 def push_ce(
@@ -134,7 +205,8 @@ def push_ce(
     exchange = Exchange(workspace, inbox, pieces, config["copy_streams"])
     room = floats(workspace, "outbox", (world - 1) * size).view(torch_dtype(shape.dtype))
     outbox = room[: (world - 1) * rows * shape.n].view(world - 1, rows, shape.n)
-    add_up, take = _launchers(shape, config, workspace)
+    add_up, end = _launchers(shape, config, workspace)
+    stores = config["last"] == "stores"
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         weights = b.t() if shape.b_layout == "nk" else b
@@ -149,11 +221,13 @@ def push_ce(
             torch.matmul(a[low:high], weights, out=c[low:high])
             if number == 0:
                 exchange.join()
+            if stores and number == len(sums) - 1:
+                break
             add_up(c[low:high], (low - own) * row_bytes, (high - low) * shape.n // 8, number)
             for distance in range(1, world):
                 exchange.send_one(parity, len(products) + number, distance, c.data_ptr())
         exchange.join()
-        take(c)
+        end(c)
 
     return call
 
@@ -167,16 +241,20 @@ def _launchers(
         "generation_bytes": workspace.generation_bytes, "slot_bytes": sums // shape.world,
         "sums": sums, "rows": rows_of(shape), "chunk_rows": step, "M": shape.m,
     }  # fmt: skip
-    blocks = -(-step * shape.n // BLOCK)
-    adding, taking = kernels(shape, config, workspace.arch)
-    grids = blocks, config["chunks"] * (shape.world - 1) * blocks
+    blocks, most = -(-step * shape.n // BLOCK), ADDING * workspace.units
+    adding, ending = kernels(shape, config, workspace.arch)
+    grids = [min(most, blocks), min(most, config["chunks"] * (shape.world - 1) * blocks)]
+    if config["last"] == "stores":
+        grids[1] = min(SHARING, workspace.units, -(-step * shape.n // SHARED_BLOCK))
     made = []
-    for kernel, operands, units in zip(
-        (adding, taking), (("c_ptr", "place", "eights", "slot"), ("c_ptr",)), grids, strict=True
+    for kernel, operands, programs in zip(
+        (adding, ending), (("c_ptr", "place", "eights", "slot"), ("c_ptr",)), grids, strict=True
     ):
         fixed = {name: value for name, value in values.items() if name in kernel.types}
-        grid = (min(ADDING * workspace.units, units), 1, 1)
+        grid = (programs, 1, 1)
         made.append(launcher(kernel, grid, operands, fixed, workspace.arch))
     if workspace.arch == "interpreter":
         return made[0], made[1]
+    if config["last"] == "stores":
+        check_residence(ending.compile(), grids[1], SHARING_WARPS, workspace)
     return lambda c, *more: made[0](c.data_ptr(), *more), lambda c: made[1](c.data_ptr())
