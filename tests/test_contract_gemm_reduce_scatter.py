@@ -282,7 +282,7 @@ VENDOR_MUTANTS = {
         )
     ),
     "one source missing": wrong(
-        ("reduce:add_peers", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)")
+        ("reduce:sum_with_peers", "tl.static_range(WORLD)", "tl.static_range(WORLD - 1)")
     ),
 }
 MUTANTS_OF = {
