@@ -53,7 +53,7 @@ shapes of 4x H200. On 2x H200 it gave 13 to 24 at 288 shapes of `gemm_reduce_sca
 Eight GPUs ran three models alone, Llama 3 70B and 405B and Qwen2.5 72B, as four did for decoding
 and merging. One form of BSP was timed, though others are possible, at {} shapes of 2x H100,
 {} of 2x H200, {} of 4x H200 and {} of 8x H200. One of those may be faster. `push_ce` of
-`gemm_all_reduce` gains from M = 2048 on, and took part at nearly all shapes from M = 1000 on.
+`gemm_all_reduce` took part at nearly all shapes from M = 1000 on; with `last=stores` on 2x H200.
 `vendor`, which gains at fewer tokens, took part on 2x H100 and on 2x and 4x H200. `vendor_ce` of
 `gemm_reduce_scatter` took part on 2x H200 alone."""
 REDUCTIONS = ("all_reduce", "gemm_reduce_scatter", "gemm_all_reduce")
