@@ -233,8 +233,8 @@ class Operator:
         if tftune._capture is not None:
             plan = tftune._capture.counted(plan, shape, mode)
         key = (tftune._default, *key[1:])
-        workspace.shapes[key] = shape
         known = workspace.calls[key] = plan, self.host.result_size(shape)
+        workspace.shapes[key] = shape  # last: who reads it finds the call
         return known
 
 
