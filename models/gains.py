@@ -32,7 +32,7 @@ RIDGE = 0.5
 """Penalty of a slope: what one shape weighs a doubling away."""
 TILE = 128
 """The most rows of a tile."""
-TRIED, ALIKE = 4, 1.1
+TRIED, ALIKE = 8, 1.05
 """How many near shapes may name a config, and how many times the least time of these by formulas it
 may take."""
 

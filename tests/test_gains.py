@@ -180,8 +180,8 @@ def test_sizes_that_fill_the_same_tiles_share_their_estimates(
 
 
 def test_the_nearest_that_takes_about_as_long_as_the_fastest_is_named() -> None:
-    assert nearest([(1.09, "near"), (1.0, "far")]) == "near"
-    assert nearest([(1.21, "near"), (1.09, "next"), (1.0, "far")]) == "next"
+    assert nearest([(1.04, "near"), (1.0, "far")]) == "near"
+    assert nearest([(1.06, "near"), (1.04, "next"), (1.0, "far")]) == "next"
     assert nearest([(9.0, "near")] * TRIED + [(1.0, "too far")]) == "near"
     assert nearest([(math.inf, "never"), (5.0, "far")]) == "far"
     assert nearest([(math.inf, "never")]) is None and nearest([]) is None
