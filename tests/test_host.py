@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from lone import lone
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.host import (
@@ -21,7 +22,6 @@ from tftune.kernels.all_gather_gemm.host import (
 )
 from tftune.kernels.all_gather_gemm.reference import make_inputs, tolerance
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.kernels.comm.symmetric import CONTROL_BYTES
 from tftune.kernels.comm.workspace import Workspace, check_ranks
 from tftune.kernels.core.chips import H200
 from tftune.kernels.core.registry import operation
@@ -39,15 +39,7 @@ FUSED = tuple(variant for variant in SPACE.variants if not variant.startswith("b
 @pytest.fixture
 def workspace() -> Workspace:
     """One of two ranks, without a group: good for everything that is refused before a launch."""
-    own = torch.zeros(CONTROL_BYTES + 8192, dtype=torch.uint8)
-    bases = torch.tensor([own.data_ptr()] * 2)
-    return Workspace(
-        rank=0, world=2, arch="interpreter", units=16, device=torch.device("cpu"), group=None,
-        control=own.data_ptr(),
-        payload=own.data_ptr() + CONTROL_BYTES, control_bases=bases,
-        payload_bases=bases + CONTROL_BYTES, generation_bytes=4096,
-        payload_tensor=own[CONTROL_BYTES:], owner=own,
-    )  # fmt: skip
+    return lone(units=16, bases=torch.zeros(2, dtype=torch.int64))
 
 
 def half(*size: int) -> torch.Tensor:

@@ -15,6 +15,7 @@ import pytest
 from command_line import Tftune
 from contract import Call, scenario, wrong_calls
 from draws import draw
+from lone import lone
 from push_artifact import push_everywhere
 
 from tftune.db.store import Store
@@ -111,11 +112,7 @@ def test_the_gemm_alone_is_bsp() -> None:
             defaults = SPACE.defaults(shape, chip)
             assert [c for c in defaults if c.variant == "bsp"] == [Config("bsp", form="gather")]
         a, b = make_inputs(shape, 0, 0)
-        workspace: Any = Workspace(
-            rank=0, world=1, arch="interpreter", units=4, device=a.device, group=None, control=0,
-            payload=0, control_bases=None, payload_bases=None, generation_bytes=0,
-            payload_tensor=None,
-        )  # fmt: skip
+        workspace = lone(1, 0)
         results = []
         for form in ("gather", "gather_copy", "local_transpose", "gather_copy_registered"):
             results.append(make_output(shape))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from lone import lone
 from synthetic import content
 from torch._dynamo.testing import CompileCounter
 
@@ -36,12 +37,6 @@ B = torch.zeros(16, 8, dtype=torch.float16)
 
 def told(variant: str, **knobs: Any) -> Selection:
     return Selection(Config(variant, **knobs), "fallback", "as told")
-
-
-def alone(generation_bytes: int = 4096) -> Workspace:
-    """Rank 0 of two, without its peer: nothing can run in it."""
-    device = torch.device("cpu")
-    return Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, generation_bytes, None)
 
 
 @pytest.fixture
@@ -166,7 +161,7 @@ def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> No
 
 
 def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: Any) -> None:
-    workspace, counted = alone(), CompileCounter()
+    workspace, counted = lone(), CompileCounter()
 
     @torch._dynamo.disable(recursive=False)
     def skipped(a: torch.Tensor) -> torch.Tensor:
@@ -213,7 +208,7 @@ def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> No
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
     recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = alone()
+    workspace = lone()
     for form in ("local_transpose", "gather_copy"):
         selector = tftune.use(Selector())
         answer = told("bsp", form=form)
@@ -229,7 +224,7 @@ def test_a_layer_runs_what_is_selected_for_its_mode(
 ) -> None:
     """What wins in a graph is often slower eagerly, where launches count."""
     monkeypatch.setattr(tftune._default, "select", lambda shape, mode: told(mode))
-    workspace, (q, k, lengths) = alone(8192), decoded()
+    workspace, (q, k, lengths) = lone(generation_bytes=8192), decoded()
     for mode in ("eager", "graph", "eager"):
         gathered(4, workspace, mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
@@ -243,7 +238,7 @@ def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
 ) -> None:
     """A layer compiled for any M may see a larger one than the workspace was made for."""
     monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told("push"))
-    workspace = alone()
+    workspace = lone()
     for m in (256, 257, 258):
         gathered(m, workspace, "nk")
     made = [(shape.m, config.variant) for shape, config in recorded[0]]
@@ -260,7 +255,7 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     mode: str, recorded: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(plan, "PLANS", 4)
-    workspace = alone()
+    workspace = lone()
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
             gathered(m, workspace, mode=mode)
@@ -278,7 +273,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
         return original(shape, mode)
 
     monkeypatch.setattr(tftune, "select_kernel", select)
-    workspace = alone()
+    workspace = lone()
     for m in (1, 2, 3):
         gathered(m, workspace, mode="graph:2")
     assert asked == [(1, "graph"), (2, "graph"), (3, "eager")]
@@ -290,7 +285,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
 
 
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: Any) -> None:
-    (made, called), workspace, (q, k, lengths) = recorded, alone(), decoded()
+    (made, called), workspace, (q, k, lengths) = recorded, lone(), decoded()
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
     for _ in range(2):
         for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
@@ -312,7 +307,7 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: A
 
 
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
-    workspace = alone()
+    workspace = lone()
     handle = workspace.handle
     assert Workspace.of(handle) is workspace
     del workspace
