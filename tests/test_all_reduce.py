@@ -19,7 +19,6 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config
-from tftune.models.selection import Selection
 from tftune.models.timeline.simulator import predict
 
 LIBRARIES = ["library", *TORCH]
@@ -207,45 +206,3 @@ def test_operands_that_do_not_fit_are_named() -> None:
         "eps=-1e-05 must be a finite number of at least 0",
     )
     assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
-
-
-def traced(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer that reduces: as a plain call and traced whole, with and
-    without a norm and `out`."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.kernels.all_reduce import reference
-    from tftune.tuner.bench.check import relative_error
-
-    knobs = {} if variant == "bsp" else {"programs": 8}
-    tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
-        Config(variant, **knobs), "fallback", "as told"
-    )
-    errors = []
-    for norm, eps in (("none", 1e-6), ("rms", 1e-6), ("rms", 0.5)):
-        shape = AllReduce(3, 64, workspace.world, norm=norm)
-        x, *added = reference.make_inputs(shape, workspace.rank, 0)
-        exact = reference.reference(shape, x, *added, workspace.group, eps=eps)
-        given = dict(zip(("residual", "weight"), added, strict=False)) | {"eps": eps}
-
-        def layer(x: Any, out: Any, given: dict[str, Any] = given) -> Any:
-            return ops.all_reduce(x * 1, workspace, **given, out=out) * 1
-
-        for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
-            for out in (None, reference.make_output(shape).fill_(torch.nan)):
-                errors.append(relative_error(call(x, out), exact) / reference.tolerance(shape))
-                assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
-        residual, weight = added or (None, None)
-        torch.library.opcheck(
-            torch.ops.tftune.all_reduce.default,
-            (x, workspace.handle, residual, weight, "graph", eps),
-        )
-    return errors
-
-
-@pytest.mark.parametrize("variant", ["two_shot", pytest.param("bsp", marks=pytest.mark.thorough)])
-def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
-    for errors in emulated.run(2, traced, variant):
-        assert len(errors) == 12 and max(errors) < 1

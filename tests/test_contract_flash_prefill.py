@@ -213,38 +213,3 @@ def test_operands_that_do_not_fit_are_named() -> None:
         "causal='perhaps' is not one of yes, no",
     )
     assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
-
-
-def traced(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer as a plain call and traced whole, with and without `out`;
-    the workspace has two ranks, and each computes alone."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.models.selection import Selection
-
-    tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
-        Config(variant, **(SMALL if variant == "flash" else {})), "fallback", "as told"
-    )
-    shape = FlashPrefill(1, 2, 1, 64, 40, dtype="fp16")
-    q, k, v = reference.make_inputs(shape, workspace.rank, 0)
-    exact, found = reference.reference(shape, q, k, v, None), []
-
-    def layer(q: Any, out: Any) -> Any:
-        return ops.flash_prefill(q * 1, k, v, workspace, out=out) * 1
-
-    for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
-        for out in (None, reference.make_output(shape).fill_(torch.nan)):
-            found.append(relative_error(call(q, out), exact) / reference.tolerance(shape))
-            assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
-    torch.library.opcheck(
-        torch.ops.tftune.flash_prefill.default, (q, k, v, workspace.handle, "yes", "graph")
-    )
-    return found
-
-
-@pytest.mark.parametrize("variant", ["flash", pytest.param("bsp", marks=pytest.mark.thorough)])
-def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
-    for found in emulated.run(2, traced, variant):
-        assert len(found) == 4 and max(found) < 1

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import tftune
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X
@@ -14,7 +13,6 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.merge_attention import MergeAttention, host, reference
 from tftune.kernels.merge_attention.space import SPACE
 from tftune.kernels.merge_attention.workloads import SHAPE_SETS
-from tftune.models.selection import Selection
 
 CONFIG = Config("one_shot", rows_per_piece=2, programs=8)
 
@@ -70,25 +68,3 @@ def test_operands_may_have_strides_and_wrong_ones_are_named() -> None:
     assert found["lse of other heads"] == "lse is [3, 3] but must be [3, 4]"
     assert "lse is torch.float16" in found["lse in half"]
     assert found["two dimensions"] == "o must have 3 dimensions, not 2"
-
-
-def layer(workspace: Workspace) -> dict[str, Any]:
-    """The operator, eagerly and traced."""
-    import torch
-
-    o, lse = reference.make_inputs(MergeAttention(3, 4, 64, 2), workspace.rank, 0)
-    told = Selection(CONFIG, "fallback", "as told")
-    tftune.select_kernel = lambda shape, mode: told  # type: ignore[assignment]
-    eager = tftune.ops.merge_attention(o, lse, workspace)
-
-    def call(o: Any, lse: Any) -> Any:
-        return tftune.ops.merge_attention(2 * o, lse, workspace) / 2
-
-    traced = torch.compile(call, backend="aot_eager", fullgraph=True)(o, lse)
-    given = (o, lse, workspace.handle, "heads", "e", "graph")
-    torch.library.opcheck(torch.ops.tftune.merge_attention.default, given)
-    return {"same": torch.equal(eager, traced), "size": tuple(eager.shape)}
-
-
-def test_operator_is_traced() -> None:
-    assert emulated.run(2, layer) == [{"same": True, "size": (3, 2, 64)}] * 2
