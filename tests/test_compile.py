@@ -178,10 +178,6 @@ def test_arguments_are_in_the_kernel_s_order() -> None:
     assert placed == values | dict(kernel.constants)
 
 
-def test_nothing_here_runs_in_the_interpreter() -> None:
-    assert os.environ.get("TRITON_INTERPRET", "0") == "0"
-
-
 def test_a_binary_is_found_whichever_kernel_was_compiled_first(tmp_path: Path) -> None:
     """The compile pool and the ranks meet kernels in different orders; what one compiled, the other
     must find."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.workloads import (
     DEEPSEEK_V3,
     GRID,
@@ -69,10 +69,6 @@ def test_options_reach_every_shape() -> None:
 def test_columns_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(ValueError, match="the 24576 columns of q_up must be divisible by world=5"):
         SHAPE_SETS["deepseek-v3"](world=5)
-
-
-def test_the_set_of_the_paper_is_there_too() -> None:
-    assert SHAPE_SETS["paper"] is paper
 
 
 def test_the_grid_spans_the_layers_of_nodes() -> None:
