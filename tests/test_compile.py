@@ -130,6 +130,14 @@ def test_an_mi350_has_kernels_too() -> None:
     assert "gfx950" in kernel.compile(gpu_target("gfx950")).asm["amdgcn"]
 
 
+@pytest.mark.parametrize("variant", ["staged", "push", "push_ce"])
+def test_descriptors_take_any_n_where_rows_of_b_have_k_elements(variant: str) -> None:
+    shape, tile = AllGatherGemm(64, 127, 128, 2, shard="m", b_layout="nk"), {"num_warps": 4}
+    tile |= dict(block_m=16, block_n=32, block_k=64, group_m=1, rows_per_flag=16)
+    kernel = source(shape, SPACE.complete(Config(variant, **tile, loads="descriptor")), "cuda")
+    assert "cp.async.bulk.tensor" in kernel.compile(gpu_target("sm_90")).asm["ptx"]
+
+
 @triton.jit
 def hold(data, total, COUNT: tl.constexpr):
     """Keep a whole block in the registers of one warp."""

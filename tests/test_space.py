@@ -19,6 +19,7 @@ from tftune.kernels.core.space import Choice, Config, Rule, Space
 
 LARGE = AllGatherGemm(4096, 3584, 8192, 8)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+THIN = {"block_m": 64, "block_n": 32, "num_warps": 4}
 BY_COPIES = {"push_ce", "bsp_chunked"}
 """Variants of the copy engine: a chip's rules keep them from calls whose copies would be small."""
 
@@ -94,6 +95,10 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
             "xcds must be 1 where programs claim tiles"),
         (LARGE, Config("push", loads="descriptor"), MI300X,
             "loads needs descriptors, which mi300x lacks"),
+        (at(m=256, n=36), Config("push", **THIN, loads="descriptor"), H200,
+            "descriptor loads need"),
+        (at(m=256, n=36, b_layout="nk"), Config("push", **THIN, loads="descriptor"), H200, None),
+        (at(m=256, n=40), Config("push", **THIN, loads="descriptor"), H200, None),
         (at(m=512), Config("push", split_k=2), H200, None),
         (at(m=512), Config("push", block_m=64, split_k=2), H200,
             "split_k must be 1 where there is a whole tile"),
