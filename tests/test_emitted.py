@@ -1,6 +1,6 @@
-"""The kernels of operations that reduce, as they are emitted for GPUs that are not here: nothing
-spills, flags are released and acquired at system scope, 16 bytes move at a time, and none of what
-peers send before its wait."""
+"""The kernels of operations that reduce, and what peers read in place, as they are emitted for GPUs
+that are not here: nothing spills, flags are released and acquired at system scope, 16 bytes move at
+a time, and none of what peers send before its wait."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from assembly import (
+    GEMM,
+    LOADS_OF_A,
+    SHARDS,
     Assembly,
     assemble,
     early_loads,
@@ -36,6 +39,8 @@ PEERS, SHARE = KERNELS / "device/reduce.py", KERNELS / "gemm_all_reduce/variants
 ONE, TWO = (KERNELS / f"all_reduce/variants/{name}.py" for name in ("one_shot", "two_shot"))
 SUMS = "m=2048,n=8192,world=2"
 SCATTER, ROWS = "m=4096,n=8192,k=28672,world=8", "m=16,n=8192,k=28672,world=8"
+GATHERED = "m=4096,n=3584,k=8192,world=8,dtype=bf16,shard=m,b_layout=nk,operands=heap"
+HEAP = "n=8192,world=8,operands=heap"
 MERGED = "batch=64,heads=64,head_dim=128,world=8"
 FORWARDED = "values = tl.load(row_pointers(outbox"
 
@@ -63,6 +68,18 @@ RELAYED = (*SLOTS[0], FORWARDED), (*SLOTS[1], FORWARDED, "tl.store(row_pointers(
 MANY = "m=512,n=8192,k=28672,world=8"
 """So many rows that a thread has 16 bytes of each slice that is added up."""
 LOAD = "o = tl.load(o_at[:, None] + dims[None, :], mask=known"
+ADDED = ("total += tl.cast(tl.load(x_at",)
+IN_PLACE = [
+    Emitted(op, variant, shape, file, loads, loads)
+    for op, variant, shape, file, loads in (
+        ("all_gather_gemm", "pull", GATHERED, GEMM, LOADS_OF_A[:1]),
+        ("all_gather_gemm", "staged", GATHERED, SHARDS, ("tl.store(to_ptrs, tl.load(from_ptrs",)),
+        ("all_reduce", "one_shot", f"m=128,{HEAP}", ONE, ADDED),
+        ("all_reduce", "one_shot", f"m=96,{HEAP},norm=rms", ONE, ADDED),
+        ("all_reduce", "two_shot", f"m=128,{HEAP}", TWO, ("part = tl.load(at +",)),
+    )
+]
+"""Variants that load peers' operands where they lie."""
 EMITTED = [
     Emitted("all_reduce", "one_shot", SUMS, ONE, ("tl.load(x_at +",),
             ("own = tl.load(", "tl.store(elements(its_inbox", "total += tl.cast(tl.load(x_at")),
@@ -79,6 +96,7 @@ EMITTED = [
     Emitted("gemm_all_reduce", "push_ce", SCATTER, PEERS, ("part = tl.load(theirs",), SENT[:2]),
     Emitted("gemm_all_reduce", "push_ce", SCATTER, SHARE, ("tl.load(arrived + places",),
             ("tl.store(elements(there, c_ptr)", "tl.store(c_ptr + places, tl.load(arrived")),
+    *IN_PLACE,
     Emitted("merge_attention", "one_shot", MERGED, MERGE, (LOAD,),
             ("o = tl.load(own_at[:, None]", "tl.store(o_at[:, None] +", LOAD),
             config=Config("one_shot", rows_per_piece=16, num_warps=4)),
