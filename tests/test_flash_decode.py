@@ -19,7 +19,7 @@ from tftune.kernels.flash_decode import FlashDecode, rules
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.rules import mailbox_bytes
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.flash_decode.workloads import BATCHES, CALLS, MODELS, SHAPE_SETS
+from tftune.kernels.flash_decode.workloads import CALLS, MODELS, SHAPE_SETS
 from tftune.models.timeline.simulator import predict
 
 TARGET = FlashDecode(1, 64, 8, 128, 8192, 8)
@@ -121,21 +121,6 @@ def test_bsp_has_the_splits_and_pipelines_that_the_others_start_from() -> None:
     defaults = SPACE.defaults(TARGET, H200)
     forms = [config for config in defaults if config.variant == "bsp"]
     assert len(forms) > 4 and dict(forms[0].knobs).items() <= dict(defaults[-1].knobs).items()
-
-
-def test_the_set_of_the_paper_has_its_heads_and_lengths() -> None:
-    shapes = SHAPE_SETS["paper"]()
-    assert {(s.q_heads, s.kv_heads, s.head_dim, s.world) for s in shapes} == {(96, 12, 128, 8)}
-    assert {s.batch for s in shapes} == set(BATCHES)
-    assert {s.kv_len for s in shapes} == {1024 << n for n in range(9)}
-    assert len(shapes) == len(set(shapes)) == 36
-
-
-@pytest.mark.parametrize("world", [2, 4, 8])
-def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
-    shapes = SHAPE_SETS["llama3-70b"](world=world)
-    assert {s.kv_len * world for s in shapes} == {8192, 16384, 32768, 65536, 131072}
-    assert FlashDecode(1, 64, 8, 128, 65536 // world, world) in shapes
 
 
 @pytest.mark.parametrize("world", [1, 2, 4, 8])
