@@ -56,53 +56,6 @@ def spilled_bytes(compiled: Any, arch: str, folder: Path) -> int:
     return sum(int(size) for size in re.findall(r"(?:STACK|LOCAL):(\d+)", usage))
 
 
-# Small shapes are no work for copy engines, and have no such default.
-@pytest.mark.parametrize(
-    ("variant", "size"),
-    [(v, s) for v in FUSED for s in SHAPES if v != "push_ce" or s.startswith("large")],
-)
-@pytest.mark.parametrize("arch", ARCHES)
-def test_defaults_compile_without_spills(
-    tmp_path: Path, arch: str, variant: str, size: str
-) -> None:
-    _, kernel = default(variant, SHAPES[size], arch)
-    compiled = kernel.compile(gpu_target(arch))
-    assert 0 < compiled.metadata.shared <= (MI300X if arch.startswith("gfx") else H200).shared_bytes
-    assert spilled_bytes(compiled, arch, tmp_path) <= FEW_BYTES
-    assert compiled.metadata.launch_cooperative_grid
-
-
-DECODES = {
-    "small": (
-        FlashDecode(1, 64, 8, 128, 8192, 8),
-        ("bsp", "gather", "fused", "fused_heads", "persistent", "persistent_ll"),
-    ),
-    "large": (FlashDecode(16, 96, 12, 128, 4096, 8, "bf16", "heads", 16), ("persistent",)),
-    "wide": (FlashDecode(1, 16, 16, 256, 1024, 4), ("persistent",)),
-}
-"""Shapes of flash_decode, and variants whose kernels the others share."""
-ADDRESS_BYTES = 40
-"""ptxas keeps addresses of peers, loaded before the loop over tokens and used after it, on the
-stack: read in the assembly of sm_90."""
-
-
-@pytest.mark.parametrize("size", DECODES)
-@pytest.mark.parametrize("arch", ARCHES)
-def test_decodes_compile_without_spills(tmp_path: Path, arch: str, size: str) -> None:
-    op, chip = operation("flash_decode"), MI300X if arch.startswith("gfx") else H200
-    shape, variants = DECODES[size]
-    most = 0 if arch.startswith("gfx") else ADDRESS_BYTES
-    for config in op.space.defaults(shape, chip):
-        if config.variant not in variants:
-            continue
-        resident = config.variant in ("persistent", "persistent_ll")
-        for kernel in op.module("host").kernel_sources(shape, config, chip):
-            compiled = kernel.compile(gpu_target(arch))
-            assert compiled.metadata.shared <= chip.shared_bytes
-            assert spilled_bytes(compiled, arch, tmp_path) <= most, (config, kernel.kernel)
-            assert compiled.metadata.launch_cooperative_grid == resident
-
-
 @pytest.mark.parametrize("page_size", [0, 16])
 @pytest.mark.parametrize("num_stages", [2, 3, 4, 5, 7])
 def test_a_pipeline_keeps_as_many_blocks_as_the_rules_count(
