@@ -74,13 +74,6 @@ KERNEL_MUTANTS: tuple[Mutant, ...] = (
         FINISH,
     ),
     Mutant(
-        "barrier: flags without order",
-        "kernels/comm/symmetric.py",
-        'arrival, epoch, sem="release", scope="sys")',
-        'arrival, epoch, sem="relaxed", scope="sys")',
-        MEETING,
-    ),
-    Mutant(
         "barrier: flags released for one GPU",
         "kernels/comm/symmetric.py",
         'arrival, epoch, sem="release", scope="sys")',
