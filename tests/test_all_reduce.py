@@ -1,5 +1,4 @@
-"""all_reduce beside its contract: its sets and space, its host, its operator, and the whole way on
-the model."""
+"""all_reduce beside its contract: its sets and space, its host, and the whole way on the model."""
 
 from __future__ import annotations
 

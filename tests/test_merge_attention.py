@@ -1,4 +1,4 @@
-"""merge_attention beside its contract: its defaults, what operands it takes, its operator."""
+"""merge_attention beside its contract: its defaults, and what operands it takes."""
 
 from __future__ import annotations
 
