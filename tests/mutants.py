@@ -96,8 +96,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tftune/operator.py",
         "self.name, words, numbers, config,",
         "self.name, words, config,",
-        "tests/test_all_reduce.py::"
-        "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[two_shot]",
+        "tests/test_ops.py::"
+        "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[True]",
     ),
     Mutant(
         "a sub-group gathers over all ranks",

@@ -88,10 +88,6 @@ def test_every_variant_ran(ran: Ran) -> None:
     assert kinds == {(variant, norm) for variant in SPACE.variants for norm in ("none", "rms")}
     roles = {call.shape.m for call in first if ("roles", 2) in call.config.knobs}
     assert len(ran) == 1 or roles >= {5, 13, 45}
-    for found in ran:
-        assert len(found["back to back"]) == CALLS * len(cases(len(ran)))
-        turns = 2 * len(alternating(len(ran)))
-        assert len(found["one rank late"]) == len(found["one rank ahead"]) == turns
 
 
 def test_results_repeat_to_the_bit_and_are_the_same_on_every_rank(ran: Ran) -> None:
