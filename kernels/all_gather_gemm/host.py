@@ -295,7 +295,7 @@ def _launcher(
     """The compiled kernel as a call, with little to do on the host: whatever does not change is an
     address or a descriptor already."""
     launch, types = kernel.compile()[grid], kernel.types
-    tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
+    tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(fixed))
     if "a_desc" not in types:
 
         def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:

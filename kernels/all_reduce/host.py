@@ -29,14 +29,12 @@ from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
     addresses,
-    arguments_after,
     checked,
     floats,
-    interpreted,
     plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -250,15 +248,10 @@ def _launcher(
     """A launch as a call of the operands and the result. Where nothing is normalised, x and the
     result stand in for the operands that the kernel does not read."""
     names = tuple(name for name in kernel.types if name.endswith("_ptr"))
-    fixed = {name: value for name, value in values.items() if name in kernel.types}
     if workspace.arch == "interpreter":
-        interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
+        interpret, _ = prepared(kernel, programs, names, values, workspace)
         return lambda *operands: interpret(*_tensors(shape, operands))
-    compiled = kernel.compile()
-    launch = compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
-    if kernel.options.get("launch_cooperative_grid"):
-        check_residence(compiled, programs, kernel.options["num_warps"], workspace)
-    tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
+    launch, tail = prepared(kernel, programs, names, addresses(values), workspace)
     half = shape.message_bytes
 
     def call(*operands: Any) -> None:

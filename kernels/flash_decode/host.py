@@ -19,18 +19,15 @@ from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
-    Grid,
     Plan,
     Steps,
-    arguments_after,
     checked,
     counters,
     floats,
-    interpreted,
     plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -186,7 +183,7 @@ def prepare_kernels(
     addresses = {name: tensor.data_ptr() for name, tensor in scratch.items()}
     values = addresses | workspace_values(workspace) | sizes
     steps = [
-        _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
+        _step(kernel, _programs(kernel, shape, config, workspace.units), values, workspace)
         for kernel in kernels
     ]
     if library and shape.world > 1:
@@ -271,19 +268,19 @@ def _constants(shape: FlashDecode, config: Config, arch: str, waits: str) -> dic
     return groups | single
 
 
-def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> Grid:
+def _programs(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> int:
     """Programs of a launch: one for each unit of work where they attend alone; else at most as many
     as are resident at once."""
     name = kernel.kernel.fn.__name__
     if name == "attend_units":
-        return units(shape, config), 1, 1
+        return units(shape, config)
     rows = shape.batch * -(-shape.own_heads // config["heads_per_program"])
     if name == "merge":
-        return min(chip_units, rows), 1, 1
+        return min(chip_units, rows)
     if name in _RESIDENT:
-        most = chip_units * config["programs_per_unit"]
-        return min(most, max(units(shape, config), pieces(shape, config) + rows)), 1, 1
-    return min(chip_units, pieces(shape, config)), 1, 1
+        most = chip_units * int(config["programs_per_unit"])
+        return min(most, max(units(shape, config), pieces(shape, config) + rows))
+    return min(chip_units, pieces(shape, config))
 
 
 def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[str, torch.Tensor]:
@@ -306,19 +303,11 @@ def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[s
 
 
 def _step(
-    kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace
+    kernel: KernelSource, programs: int, values: Mapping[str, Any], workspace: Workspace
 ) -> Plan:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all
     other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
-    named = {name: value for name, value in values.items() if name in kernel.types}
     names = [_OPERANDS[number] for number in taken]
-    if workspace.arch == "interpreter":
-        interpret = interpreted(kernel, grid, names, named)
-        return lambda *operands: interpret(*[operands[number] for number in taken])
-    compiled = kernel.compile()
-    launch, tail = compiled[grid], arguments_after(kernel, names, named)
-    if kernel.kernel.fn.__name__ in _RESIDENT:
-        check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
-
+    launch, tail = prepared(kernel, programs, names, values, workspace)
     return lambda *operands: launch(*[operands[number] for number in taken], *tail)

@@ -22,11 +22,10 @@ from tftune.kernels.runtime.plan import (
     addresses,
     checked,
     floats,
-    launcher,
     plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -136,12 +135,7 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     values = workspace_values(workspace) | dict(
         generation_bytes=workspace.generation_bytes, batch=shape.batch
     )
-    programs = int(config["programs"])
-    if workspace.arch != "interpreter":
-        compiled = source.compile()
-        compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
-        check_residence(compiled, programs, source.options["num_warps"], workspace)
-    launch = _launch(source, programs, values, workspace)
+    launch = _launch(source, int(config["programs"]), values, workspace)
 
     def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor) -> None:
         launch(o, lse, out, *o.stride()[:2], *lse.stride())
@@ -219,13 +213,12 @@ def _launch(
     names = tuple(
         name for name in source.types if name in _STRIDES or name in ("o_ptr", "lse_ptr", "out_ptr")
     )
-    fixed = {name: value for name, value in values.items() if name in source.types}
-    grid, arch = (programs, 1, 1), workspace.arch
-    if arch == "interpreter":
-        return launcher(source, grid, names, fixed, arch)
-    launch = launcher(source, grid, names, addresses(source.types, fixed), arch)
+    if workspace.arch == "interpreter":
+        return prepared(source, programs, names, values, workspace)[0]
+    launch, tail = prepared(source, programs, names, addresses(values), workspace)
 
     def call(*given: Any) -> None:
-        launch(*(value if isinstance(value, int) else value.data_ptr() for value in given))
+        at = (value if isinstance(value, int) else value.data_ptr() for value in given)
+        launch(*at, *tail)
 
     return call

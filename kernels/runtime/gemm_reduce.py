@@ -240,7 +240,7 @@ def caller(
     if kernel.constants["ARCH"] == "interpreter":
         return interpreted(kernel, grid, operands, fixed | dict.fromkeys(_DESCRIPTORS))
     launch, types = kernel.compile()[grid], kernel.types
-    tail = arguments_after(kernel, (*operands, *_DESCRIPTORS), addresses(types, fixed))
+    tail = arguments_after(kernel, (*operands, *_DESCRIPTORS), addresses(fixed))
     dtype, blocks = torch_dtype(shape.dtype), _blocks(shape, config)
     b_size = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
     made = "a_desc" in types

@@ -31,7 +31,7 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import vendor_rows
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
-from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
+from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launched, workspace_values
 
 if TYPE_CHECKING:
     import torch
@@ -117,10 +117,6 @@ def _adding(
         "generation_bytes": workspace.generation_bytes, "rows": rows, "chunk_rows": chunk_rows,
         "slot_bytes": rows * shape.n * shape.element_bytes,
     }  # fmt: skip
-    fixed = {name: value for name, value in values.items() if name in source.types}
     blocks = -(-rows // chunk_rows) * -(-chunk_rows * shape.n // BLOCK)
-    grid = (min(ADDING * workspace.units, blocks), 1, 1)
-    run = launcher(source, grid, ("c_ptr",), fixed, workspace.arch)
-    if workspace.arch == "interpreter":
-        return run
-    return lambda c: run(c.data_ptr())
+    programs = min(ADDING * workspace.units, blocks)
+    return launched(source, programs, ("c_ptr",), values, workspace)
