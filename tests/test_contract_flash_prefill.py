@@ -41,6 +41,8 @@ def errors(workspace: Workspace, cases: Any) -> list[float]:
     """Errors, in tolerances, on a chip of eight dies; infinite where a second call differs."""
     import torch
 
+    from tftune.ops import operators
+
     workspace, found = replace(workspace, chip=MI300X), []
     for number, (shape, knobs) in enumerate(cases):
         inputs = reference.make_inputs(shape, 0, number)
@@ -48,7 +50,9 @@ def errors(workspace: Workspace, cases: Any) -> list[float]:
         config = Config("flash", **{"mapping": MAPPINGS[number % 4]} | knobs)
         outs = [reference.make_output(shape).fill_(torch.nan) for _ in range(2)]
         for out in outs:
-            host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
+            operators.FLASH_PREFILL.call(
+                inputs, workspace, (shape.causal,), "graph", out, config=config
+            )
         same = torch.equal(*outs)
         error = relative_error(outs[0], exact) / reference.tolerance(shape)
         found.append(error if same else float("inf"))
@@ -155,11 +159,11 @@ def library(workspace: Workspace, shape: FlashPrefill) -> list[float]:
     inputs = reference.make_inputs(shape, 0, 0)
     exact, config = reference.reference(shape, *inputs, None), Config("bsp")
     out = reference.make_output(shape)
-    host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
-    alone = host.flash_prefill(*inputs, workspace, config, causal=shape.causal)
-    assert alone.is_contiguous() and alone.shape == out.shape
-    plan = workspace.plans[shape, config]
+    plan = host.prepare(shape, config, workspace)
     assert isinstance(plan, Returning)
+    plan(*inputs, out)
+    alone = plan.compute(*inputs)
+    assert alone.is_contiguous() and alone.shape == out.shape
     found = [relative_error(one, exact) / reference.tolerance(shape) for one in (out, alone)]
     out.fill_(torch.nan)
     plan.without_copy(*inputs, out)
@@ -175,11 +179,16 @@ def test_the_library_is_right_with_and_without_an_output(causal: str) -> None:
 
 
 def refused(workspace: Workspace) -> list[str]:
-    """What the host says to wrong operands."""
+    """What is said to wrong operands."""
     import torch
 
+    import tftune
+    from tftune import ops
+    from tftune.models.selection import Selection
+
+    config = Config("flash", block_m=64, block_n=32)
+    tftune.select_kernel = lambda *_: Selection(config, "fallback", "told")
     q, k, v = reference.make_inputs(FlashPrefill(1, 4, 2, 64, 16), 0, 0)
-    config = Config("flash")
     calls: tuple[dict[str, Any], ...] = (
         dict(q=q.float()),
         dict(q=q[0]),
@@ -193,7 +202,7 @@ def refused(workspace: Workspace) -> list[str]:
     said = []
     for call in calls:
         try:
-            host.flash_prefill(**(dict(q=q, k=k, v=v) | call), workspace=workspace, config=config)
+            ops.flash_prefill(**(dict(q=q, k=k, v=v) | call), workspace=workspace)
             said.append("nothing")
         except ValueError as error:
             said.append(str(error))

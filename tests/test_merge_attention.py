@@ -11,7 +11,7 @@ from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.space import Config
-from tftune.kernels.merge_attention import MergeAttention, host, reference
+from tftune.kernels.merge_attention import MergeAttention, reference
 from tftune.kernels.merge_attention.space import SPACE
 from tftune.kernels.merge_attention.workloads import SHAPE_SETS
 from tftune.models.selection import Selection
@@ -42,8 +42,12 @@ def strided(workspace: Workspace) -> dict[str, Any]:
     assert not wide.is_contiguous() and not late.is_contiguous()
     found: dict[str, Any] = {
         variant: torch.equal(
-            host.merge_attention(o, lse, workspace, config),
-            host.merge_attention(wide, late, workspace, config),
+            *(
+                tftune.ops.operators.MERGE_ATTENTION.call(
+                    given, workspace, ("heads", "e"), "graph", None, config=config
+                )
+                for given in ((o, lse), (wide, late))
+            )
         )
         for variant, config in (("bsp", Config("bsp")), ("one_shot", CONFIG))
     }
@@ -56,7 +60,7 @@ def strided(workspace: Workspace) -> dict[str, Any]:
     }
     for name, (given, its_lse) in bad.items():
         try:
-            host.merge_attention(given, its_lse, workspace, CONFIG)
+            tftune.ops.merge_attention(given, its_lse, workspace)
         except ValueError as error:
             found[name] = str(error)
     return found

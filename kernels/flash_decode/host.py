@@ -16,7 +16,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.rules import TILE, parts_bytes, pieces, pieces_per_flag, units
 from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.runtime.compile import KernelSource, source_of
-from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.operands import check_device, check_operand, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
@@ -24,7 +24,6 @@ from tftune.kernels.runtime.plan import (
     checked,
     counters,
     floats,
-    plan_of,
     prepared,
     workspace_values,
 )
@@ -47,38 +46,6 @@ PADDED_GROUP = 16
 _OPEN = ("batch", "kv_len", "rank")
 """Integers of any value; all other arguments are multiples of 16: addresses, and the size of a
 generation."""
-
-
-def flash_decode(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lengths: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    table: torch.Tensor | None = None,
-    output: str = "all",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Attention of one token of each sequence over all ranks' parts of its cache, as `config` says;
-    returns `out`, or a new tensor.
-
-    q: [batch, q_heads, head_dim], the same on every rank; k, v: this rank's cache, [batch, kv_len,
-    kv_heads, head_dim] or, with table int32 [batch, kv_len / page_size], pages [pages, page_size,
-    kv_heads, head_dim]; lengths: int32 [batch], tokens of each sequence on this rank, from 0 to
-    kv_len, which only the device reads. out: [batch, q_heads, head_dim] or, with output "heads",
-    [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or
-    bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates:
-    make it before capturing a graph. Every rank must pass the same shape and config. Raises
-    ValueError naming what does not fit.
-    """
-    shape = shape_of(q, k, v, lengths, table, workspace, output)
-    size = result_size(shape)
-    result = q.new_empty(size) if out is None else check_out(out, size, q)
-    plan = plan_of(shape, config, workspace, prepare)
-    plan(q, k, v, lengths, lengths if table is None else table, result)
-    return result
 
 
 def result_size(shape: FlashDecode) -> tuple[int, int, int]:

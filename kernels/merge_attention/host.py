@@ -15,14 +15,13 @@ from tftune.kernels.device.constants import Messages
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE, payload_bytes, pieces
 from tftune.kernels.runtime.compile import KernelSource, source_of
-from tftune.kernels.runtime.operands import check_device, check_out, word_of
+from tftune.kernels.runtime.operands import check_device, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
     addresses,
     checked,
     floats,
-    plan_of,
     prepared,
     workspace_values,
 )
@@ -30,7 +29,7 @@ from tftune.kernels.runtime.plan import (
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["kernel_sources", "merge_attention", "payload_bytes", "prepare", "result_size"]
+__all__ = ["kernel_sources", "payload_bytes", "prepare", "result_size"]
 
 GRANULE = 8
 """Rows of o begin at multiples of so many elements: 16 bytes."""
@@ -44,33 +43,6 @@ _TYPES = {
 }  # fmt: skip
 _OPEN = ("lse_ptr", *_STRIDES, "batch", "rank")
 """Numbers of any value; all other arguments are multiples of 16."""
-
-
-def merge_attention(
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    output: str = "heads",
-    base: str = "e",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """The attention over the parts of all ranks, as `config` says; returns `out`, or a new tensor
-    [batch, own heads, head_dim].
-
-    o: [batch, heads, head_dim], fp16 or bf16, this rank's attention over its own tokens; rows
-    contiguous, each 16-byte aligned, whatever the strides of batch and heads. lse: [batch, heads],
-    fp32, of any strides, in base e or 2; -inf, +inf or NaN where this rank has no token of the
-    sequence. `MergeAttention` has the formula. The first call of a shape and config compiles and
-    allocates: make it before capturing a graph. Every rank must pass the same shape and config. Two
-    micro-batches in flight need a workspace each. Raises ValueError naming what does not fit.
-    """
-    shape = shape_of(o, lse, workspace, output, base)
-    size = result_size(shape)
-    result = o.new_empty(size) if out is None else check_out(out, size, o)
-    plan_of(shape, config, workspace, prepare)(o, lse, result)
-    return result
 
 
 def result_size(shape: MergeAttention) -> tuple[int, int, int]:
