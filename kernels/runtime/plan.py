@@ -38,19 +38,6 @@ WORKSPACE_TYPES = {
 """Triton types of the arguments that `workspace_values` gives, but for the rank."""
 
 
-def plan_of(
-    shape: Any, config: Config, workspace: Workspace, prepare: Callable[..., Plan], *numbers: float
-) -> Plan:
-    """The workspace's plan of this shape and config; the first call makes it. `numbers`: what else
-    `prepare` takes, of which no time depends."""
-    plan: Plan | None = workspace.plans.get((shape, config, *numbers))
-    if plan is None:
-        plan = prepare(shape, config, workspace, *numbers)
-        make_room(workspace.plans)
-        workspace.plans[shape, config, *numbers] = plan
-    return plan
-
-
 def make_room(plans: dict[tuple[Any, ...], Any], *beside: dict[tuple[Any, ...], Any]) -> None:
     """Drop the oldest plan of too many, and what tables beside it hold under the same key."""
     if len(plans) < PLANS:
