@@ -22,22 +22,19 @@ from tftune.kernels.all_gather_gemm.exchange import (
     by_engine,
 )
 from tftune.kernels.all_gather_gemm.rules import (
-    is_registered,
     moving_programs,
     plain_form,
     reads_in_place,
 )
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.partials import is_registered
+from tftune.kernels.core.partials_timeline import LAST_WAVE
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
 FINE = 8
 """Waits within the first wave that are played one by one, and waves after it; of more, some
 together."""
-LAST_WAVE = 0.8
-"""The fraction of a full wave that an unfilled last wave costs beyond its share: 1 if the busy
-units gained nothing from the idle ones. Fitted with the constants of H200
-(kernels/core/chips.py)."""
 
 
 def describe(
