@@ -11,12 +11,14 @@ from draws import draw
 from fingerprint import host_trace
 from lone import lone
 
-from tftune.kernels.all_reduce import AllReduce, host
+from tftune import ops
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce.limit import limit, part
 from tftune.kernels.all_reduce.space import SPACE, TORCH, payload_bytes, shares
 from tftune.kernels.all_reduce.workloads import SHAPE_SETS
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config
+from tftune.models.selection import Selection
 from tftune.models.timeline.simulator import predict
 
 LIBRARIES = ["library", *TORCH]
@@ -169,7 +171,10 @@ NORMED = dict(residual=X, weight=WEIGHT)
         (NORMED | dict(eps=-1e-5), "eps=-1e-05 must be a finite number of at least 0"),
     ],
 )
-def test_operands_that_do_not_fit_are_named(given: dict[str, Any], sentence: str) -> None:
-    config = Config("one_shot", programs=8)
+def test_operands_that_do_not_fit_are_named(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], sentence: str
+) -> None:
+    told = Selection(Config("one_shot", programs=8), "fallback", "told")
+    monkeypatch.setattr("tftune.select_kernel", lambda *_: told)
     with pytest.raises(ValueError, match=sentence):
-        host.all_reduce(**{"x": X} | given, workspace=lone(1), config=config)
+        ops.all_reduce(**{"x": X} | given, workspace=lone(1))

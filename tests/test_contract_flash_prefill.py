@@ -14,6 +14,7 @@ import triton.language as tl
 from lone import lone
 from mutant import Change, in_place
 
+from tftune import ops
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import MI300X
@@ -22,6 +23,7 @@ from tftune.kernels.device.dies import head_and_block
 from tftune.kernels.flash_prefill import FlashPrefill, host, reference
 from tftune.kernels.flash_prefill.mapping import MAPPINGS, place
 from tftune.kernels.runtime.plan import Returning
+from tftune.models.selection import Selection
 from tftune.tuner.bench.check import relative_error
 
 SMALL = {"block_m": 64, "block_n": 32, "num_warps": 4}
@@ -41,6 +43,8 @@ take turns."""
 
 def errors(workspace: Workspace, cases: Any) -> list[float]:
     """Errors, in tolerances, on a chip of eight dies; infinite where a second call differs."""
+    from tftune.ops import operators
+
     workspace, found = replace(workspace, chip=MI300X), []
     for number, (shape, knobs) in enumerate(cases):
         inputs = reference.make_inputs(shape, 0, number)
@@ -48,7 +52,9 @@ def errors(workspace: Workspace, cases: Any) -> list[float]:
         config = Config("flash", **{"mapping": MAPPINGS[number % 4]} | knobs)
         outs = [reference.make_output(shape).fill_(torch.nan) for _ in range(2)]
         for out in outs:
-            host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
+            operators.FLASH_PREFILL.call(
+                inputs, workspace, (shape.causal,), "graph", out, config=config
+            )
         same = torch.equal(*outs)
         error = relative_error(outs[0], exact) / reference.tolerance(shape)
         found.append(error if same else float("inf"))
@@ -151,11 +157,11 @@ def library(workspace: Workspace, shape: FlashPrefill) -> list[float]:
     inputs = reference.make_inputs(shape, 0, 0)
     exact, config = reference.reference(shape, *inputs, None), Config("bsp")
     out = reference.make_output(shape)
-    host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
-    alone = host.flash_prefill(*inputs, workspace, config, causal=shape.causal)
-    assert alone.is_contiguous() and alone.shape == out.shape
-    plan = workspace.plans[shape, config]
+    plan = host.prepare(shape, config, workspace)
     assert isinstance(plan, Returning)
+    plan(*inputs, out)
+    alone = plan.compute(*inputs)
+    assert alone.is_contiguous() and alone.shape == out.shape
     found = [relative_error(one, exact) / reference.tolerance(shape) for one in (out, alone)]
     out.fill_(torch.nan)
     plan.without_copy(*inputs, out)
@@ -189,7 +195,11 @@ Q, KV = torch.zeros(1, 16, 4, 64).half(), torch.zeros(1, 16, 2, 64).half()
         (dict(causal="perhaps"), "causal='perhaps' is not one of yes, no"),
     ],
 )
-def test_operands_that_do_not_fit_are_named(given: dict[str, Any], sentence: str) -> None:
+def test_operands_that_do_not_fit_are_named(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], sentence: str
+) -> None:
+    told = Selection(Config("flash", block_m=64, block_n=32), "fallback", "told")
+    monkeypatch.setattr("tftune.select_kernel", lambda *_: told)
     operands = dict(q=Q, k=KV, v=KV) | given
     with pytest.raises(ValueError, match=sentence):
-        host.flash_prefill(**operands, workspace=lone(1), config=Config("flash"))
+        ops.flash_prefill(**operands, workspace=lone(1))

@@ -8,11 +8,12 @@ import pytest
 import torch
 from lone import lone
 
+import tftune
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X
 from tftune.kernels.core.space import Config
-from tftune.kernels.merge_attention import MergeAttention, host, reference
+from tftune.kernels.merge_attention import MergeAttention, reference
 from tftune.kernels.merge_attention.space import SPACE
 from tftune.kernels.merge_attention.workloads import SHAPE_SETS
 
@@ -39,8 +40,12 @@ def strided(workspace: Workspace) -> dict[str, bool]:
     assert not wide.is_contiguous() and not late.is_contiguous()
     return {
         variant: torch.equal(
-            host.merge_attention(o, lse, workspace, config),
-            host.merge_attention(wide, late, workspace, config),
+            *(
+                tftune.ops.operators.MERGE_ATTENTION.call(
+                    given, workspace, ("heads", "e"), "graph", None, config=config
+                )
+                for given in ((o, lse), (wide, late))
+            )
         )
         for variant, config in (("bsp", Config("bsp")), ("one_shot", CONFIG))
     }
@@ -65,4 +70,4 @@ ROWS, LSE = torch.zeros(3, 4, 64).half(), torch.zeros(3, 4)
 )
 def test_wrong_operands_are_named(o: torch.Tensor, lse: torch.Tensor, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        host.merge_attention(o, lse, lone(), CONFIG)
+        tftune.ops.merge_attention(o, lse, lone())
