@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from synthetic import content
+from synthetic import exported
 from torch._dynamo.testing import CompileCounter
 
 import tftune
 from tftune import ops
-from tftune.db.target import build
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
@@ -24,7 +23,6 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
 from tftune.kernels.flash_decode import reference as decodes
 from tftune.kernels.runtime import plan
-from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.operator import mode_at
@@ -71,12 +69,6 @@ def decoded() -> tuple[torch.Tensor, ...]:
     """q, k and lengths of 2 sequences in a cache of 32 tokens."""
     q, k = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half()
     return q, k, torch.zeros(2, dtype=torch.int32)
-
-
-def exported(rows: Any, path: Path) -> Path:
-    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
-    machine says."""
-    return write(content(rows, build()), path)
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
