@@ -171,7 +171,6 @@ def test_it_serves_on_its_machine_and_nowhere_else(
     fastest: here push answers for one shape.)"""
     monkeypatch.setattr(machines, "_DEVICES", (str(tmp_path),))
     monkeypatch.setattr(machines, "build", lambda: BUILD)
-    monkeypatch.setattr(tftune, "_default", None)
     path = push_everywhere(artifact, tmp_path / "push.json", SHAPES[2])
     for gpus, why in (
         ([fake_gpu.L40S] * 2, None),

@@ -201,7 +201,6 @@ def loaded(
     """loaded(machine, **arguments): the warnings of loading the artifact twice there."""
     path = tmp_path / "a.json"
     path.write_text(json.dumps(content))
-    monkeypatch.setattr(tftune, "_default", None)
 
     def run(machine: Machine | None, **arguments: Any) -> list[str]:
         monkeypatch.setattr(machines, "here", lambda: machine)
@@ -269,7 +268,6 @@ def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happe
     (path := tmp_path / "a.json").write_text(json.dumps(content))
     monkeypatch.chdir(tmp_path)  # whose database is none
     monkeypatch.setattr(machines, "here", lambda: replace(HERE, target="h200x4"))
-    monkeypatch.setattr(tftune, "_default", None)
     for command in ("select", "explain"):
         with pytest.raises(SystemExit) as ended:
             cli.main([command, OP, str(LARGE), "--artifact", str(path)])
