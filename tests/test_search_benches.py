@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fake_bench import OTHER, SMALL, TARGET, FakeBench, run, time_us
+from fake_bench import OTHER, SMALL, TARGET, FakeBench, run
 
 from tftune.db.store import Store
 from tftune.db.trial import Measurement
-from tftune.tuner.bench.benches import ModelBench, ReplayBench
-from tftune.tuner.search.search import search
+from tftune.tuner.bench.benches import ReplayBench
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -54,10 +53,3 @@ def test_replay_of_a_mode_without_rows_leaves_it_out(
     run(store, FakeBench(), modes=("graph",))
     (best,) = run(store, ReplayBench(TARGET, store.trials()))
     assert best.mode == "graph" and f"{SMALL} in mode eager is left out" in caplog.text
-
-
-def test_the_model_bench_can_be_searched(store: Store) -> None:
-    (best,) = search(
-        "all_gather_gemm", [SMALL], ["graph"], ModelBench(TARGET, time_us), store, effort="tiny"
-    )  # type: ignore[arg-type]
-    assert isinstance(best.winner.outcome, Measurement) and best.winner.outcome.check_error is None
