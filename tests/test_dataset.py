@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,6 @@ OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
 BSP, COPY = Config("bsp", form="local_transpose"), Config("bsp", form="gather_copy")
 PUSH = SPACE.complete(Config("push", block_m=128))
-Rows = Callable[..., list[Trial]]
 
 
 def row(

@@ -38,7 +38,6 @@ SHAPES = [
     for kv_len in (1024, 4096, 16384)
 ]
 IDENTITY = Form(OP, (0, 0))
-LEAF = [[0], 1, 0.0, []]
 
 
 def base(shape: FlashDecode) -> tftune.Config:

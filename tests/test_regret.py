@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tftune.db.committed import files_of
 from tftune.db.store import write_rows
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -199,13 +198,6 @@ def test_bars_that_are_met_are_not_named(regret: ModuleType, make_rows: Rows) ->
     assert list(regret.missed(replace(report, selector=slow, rules=rules))) == [
         "1 shapes are slower than BSP, and 0 have no time"
     ]
-
-
-def test_what_is_committed_is_read_by_default(regret: ModuleType) -> None:
-    found = files_of("all_gather_gemm", "h200x2")
-    assert len(found) > 5 and all(
-        path.name.startswith("all_gather_gemm-") and path.parent.name == "h200x2" for path in found
-    )
 
 
 def test_without_rows_it_says_so(regret: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@ wherever an artifact does not apply."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 import shipped
 from synthetic import (
     BSP,
-    CHIP,
     LAWS,
-    LAYERS,
     OP,
     SHAPES,
     SMALL,
@@ -111,50 +108,10 @@ def test_it_answers_as_the_tree(trained: Selector) -> None:
     assert BSP in answers and len(answers) > 4 and len(ends) > 1
 
 
-def test_a_measured_shape_is_answered_before_the_tree(
-    written: dict[str, Any], trained: Selector
-) -> None:
-    """And where its rows are left out, the tree says something else of some."""
-    answers, tree = set(), trained.answerer(SHAPES[0], "graph").model  # type: ignore[union-attr]
-    without = selector(
-        replace(tree, known=tuple(known for known in tree.known if known.sizes[1:] != LAYERS[1]))
-    )
-    for place in SHAPES:
-        found, best = trained.select(place), min(TILES, key=lambda config: TILES[config](place))
-        assert found.config == best
-        assert found.source == "measured"
-        assert trained.path(place) == ()
-        assert trained.leaf(place) is None
-        assert SPACE.why_invalid(place, found.config, CHIP) is None
-        answers.add(found.config)
-    assert BSP in answers and len(answers) > 4
-    others = [
-        (without.select(place), trained.select(place))
-        for place in SHAPES
-        if (place.n, place.k) == LAYERS[1]
-    ]
-    assert {one.source for one, _ in others} == {"interpolated"}
-    assert any(one.expected_us != other.expected_us for one, other in others)
-
-
 def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
     """How fast it is, test_dispatch.py measures."""
     for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
         assert trained.select(asked) is trained.select(replace(asked))
-
-
-def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
-    for asked in (SHAPES[3], UNSEEN[3], shape(9000)):
-        found = trained.select(asked)
-        told = json.loads(json.dumps(found.to_dict()))
-        assert told["config"] == found.config.to_dict()
-        assert told["source"] == found.source
-        assert told["reason"] == found.reason
-        assert told["expected_us"] == found.expected_us
-        assert told["bsp_us"] == found.bsp_us
-        assert told["speedup"] == found.speedup
-        assert told["interval"] == (found.interval and [*found.interval])
-        assert told["near"] == [[*sizes] for sizes in found.near]
 
 
 @pytest.mark.parametrize(
@@ -173,25 +130,6 @@ def test_what_was_never_measured_is_bsp_and_all_that_was_is_named(
     )
     assert (found.config.variant, found.source) == ("bsp", "fallback") and trained.path(asked) == ()
     assert SPACE.why_invalid(asked, found.config) is None
-
-
-def test_no_question_takes_an_unknown_mode(trained: Selector) -> None:
-    """Neither as what was never measured nor, once confirmed, as a mode of its own."""
-    known = trained.select(SHAPES[0])
-
-    def confirm(shape: Shape, mode: str) -> None:
-        trained.confirm(shape, mode, known)
-
-    for question in (
-        trained.select,
-        trained.answerer,
-        trained.path,
-        trained.leaf,
-        trained.shortlist,
-        confirm,
-    ):
-        with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
-            question(SHAPES[0], "cuda_graph")
 
 
 def test_an_operation_without_artifact(trained: Selector) -> None:

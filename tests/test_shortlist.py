@@ -209,6 +209,10 @@ class TestConfirm:
             found.select(shape(m, 3072, 3072))
         assert found.select(TREE) is self.ANSWER
 
+    def test_an_unknown_mode_is_no_mode_of_its_own(self) -> None:
+        with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
+            selector(model()).confirm(TREE, "cuda_graph", self.ANSWER)
+
     def test_ranks_that_do_not_agree_forget_it(self) -> None:
         found = selector(model())
         found.confirm(TREE, "graph", self.ANSWER)
