@@ -118,19 +118,6 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
     assert found.bsp(SHAPE) == COPY and found.bsp_us(SHAPE) == 60.0
 
 
-def test_another_form_has_its_ratio_to_the_form_of_most_rows() -> None:
-    """Both were measured again on a slow day, beside the gather, whose fastest time sets the
-    scale."""
-    found = of(
-        row(BSP, 70.0, stage="search"),
-        row(BSP, 140.0),
-        row(COPY, 160.0, bsp=(140.0,)),
-        row(PUSH, 100.0, bsp=(140.0,)),
-    )
-    times = {BSP: 70.0, COPY: pytest.approx(80.0), PUSH: pytest.approx(50.0)}
-    assert found.times_us[SHAPE] == times
-
-
 def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:
     rows = [
         row(BSP, 140.0, mode="eager", created="0"),

@@ -18,7 +18,6 @@ BARS = {"memo_us": 0.3, "tree_us": 1.0, "fresh_us": 3.0, "p99_us": 5.0, "import_
 
 
 @pytest.mark.drill  # alone, by the Makefile: beside others that compute, answers take a fifth more
-@shipped.needs("all_gather_gemm", "h200x2")
 def test_dispatch_is_within_ten_times_its_bars(
     script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
 ) -> None:
