@@ -253,14 +253,10 @@ def test_what_is_held_out_is_unseen_outside_of_the_matrix_too(split: str) -> Non
         if split != "m":
             assert {place.layer for place in asked}.isdisjoint(place.layer for place in seen)
         if split == "m":  # of the families judged
-            families, sizes = {place.layer for place in asked}, {_size(place) for place in asked}
+            families, sizes = {place.layer for place in asked}, {place.m for place in asked}
             alike = [place for place in seen if place.layer in families]
-            assert sizes.isdisjoint(map(_size, alike))
+            assert sizes.isdisjoint(place.m for place in alike)
     assert any(outside & set(learned) for learned, _ in folds), "elsewhere they are learned from"
-
-
-def _size(place: Shape) -> int:
-    return int(getattr(place, place.SIZE))
 
 
 def test_folds_may_be_judged_in_any_order_by_others() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from tftune.models.facts_fit import Case, cover, judged, totals, train
 from tftune.models.forms import Form, forms_of
 from tftune.models.selector import Selector
 from tftune.models.timeline.simulator import predict
-from tftune.models.tree.tree import Leaf, Node, Split, depth_of
+from tftune.models.tree.tree import Leaf, depth_of, leaves_of
 from tftune.pipeline.facts_job import cases as cases_of_rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,13 +63,6 @@ def model(cases: list[Case]) -> FactsModel:
     found = train(cases)
     assert found
     return found
-
-
-def nodes(at: Node) -> Iterator[Node]:
-    yield at
-    if isinstance(at, Split):
-        yield from nodes(at.below)
-        yield from nodes(at.above)
 
 
 # Forms.
@@ -111,9 +103,8 @@ def test_trees_are_shallow_and_name_what_there_is(model: FactsModel) -> None:
     assert 1 < len(model.forms) <= 4 and model.forms[0] == IDENTITY
     for at in (model.known, model.gathered):
         assert depth_of(at) <= 4
-        leaves = [each for each in nodes(at) if isinstance(each, Leaf)]
-        assert all(0 <= leaf.candidates[0] < len(model.forms) for leaf in leaves)
-    assert sum(n.rows for n in nodes(model.known) if isinstance(n, Leaf)) == model.cases
+        assert all(0 <= leaf.candidates[0] < len(model.forms) for leaf in leaves_of(at))
+    assert sum(leaf.rows for leaf in leaves_of(model.known)) == model.cases
 
 
 def test_trees_lose_less_than_the_config_as_it_is(model: FactsModel, cases: list[Case]) -> None:

@@ -24,11 +24,6 @@ def store(path: Path) -> Iterator[Store]:
         yield opened
 
 
-def pragma(path: Path, name: str) -> Any:
-    with raw(path) as db:
-        return db.execute(f"PRAGMA {name}").fetchone()[0]
-
-
 class TestRows:
     def test_come_back_as_they_went(self, store: Store, path: Path) -> None:
         filled(store)
@@ -213,7 +208,8 @@ class TestOptuna:
                 len(optuna.load_study(study_name="s", storage=again.optuna_storage()).trials) == 5
             )
             assert again.check() == []
-        assert pragma(path, "journal_mode") == "wal"
+        with raw(path) as db:
+            assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
     def test_keeps_the_journal_and_waits(self, store: Store, path: Path) -> None:
         storage: Any = store.optuna_storage()
