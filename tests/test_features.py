@@ -18,13 +18,13 @@ from tftune.kernels.merge_attention import MergeAttention
 from tftune.models import features
 
 SHAPES: dict[str, Shape] = {
-    "all_gather_gemm": AllGatherGemm(m=16, n=72, k=264, world=4),
-    "flash_decode": FlashDecode(3, 16, 4, 64, 80, 2),
-    "all_reduce": AllReduce(24, 7168, 4),
+    "all_gather_gemm": AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk"),
+    "flash_decode": FlashDecode(3, 24, 8, 128, 1500, 2),
+    "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
     "flash_prefill": FlashPrefill(3, 24, 8, 64, 1500),
-    "gemm_reduce_scatter": GemmReduceScatter(m=16, n=72, k=264, world=4),
-    "gemm_all_reduce": GemmAllReduce(m=16, n=72, k=264, world=4),
-    "merge_attention": MergeAttention(3, 24, 64, 2),
+    "gemm_reduce_scatter": GemmReduceScatter(96, 7168, 2048, 4),
+    "gemm_all_reduce": GemmAllReduce(24, 7168, 2048, 4),
+    "merge_attention": MergeAttention(24, 64, 128, 4),
 }
 """A shape for each operation, whose sizes all differ."""
 
