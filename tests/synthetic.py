@@ -4,6 +4,7 @@ answered."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,23 @@ def model(
 def _formula(shapes: Sequence[Shape], config: Config, weights: Sequence[float]) -> Formula:
     sizes = [getattr(place, place.SIZE) for place in shapes if possible(place, [config])]
     return Formula(tuple(weights), (), min(sizes), max(sizes))
+
+
+def scaled(
+    factor: float, *configs: Config, weights: Mapping[Config, tuple[float, ...]] = WEIGHTS
+) -> dict[Config, tuple[float, ...]]:
+    """The weights, of which these configs take so many times as long."""
+    return {
+        config: tuple(factor * weight for weight in each) if config in configs else each
+        for config, each in weights.items()
+    }
+
+
+def stale(model: LayoutModel, *configs: Config) -> LayoutModel:
+    """Its times of these configs are of another source than is installed."""
+    codes = zip(model.configs, model.kernels, strict=True)
+    kernels = tuple("0" * 12 if config in configs else code for config, code in codes)
+    return replace(model, kernels=kernels)
 
 
 def selector(

@@ -27,15 +27,17 @@ from synthetic import (
     law,
     model,
     possible,
+    scaled,
     selector,
     shape,
+    stale,
 )
 
 from tftune.db.discount import MODEL_ERROR
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
-from tftune.models.layout import Known, LayoutModel
+from tftune.models.layout import Known
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split
@@ -50,14 +52,6 @@ OTHER_LAYER = st.tuples(
 def fastest(asked: AllGatherGemm, laws: Any = LAWS) -> tuple[float, Config]:
     """By the laws, of what is possible."""
     return min((laws[config](asked), config) for config in possible(asked, laws))
-
-
-def scaled(factor: float, *configs: Config) -> dict[Config, tuple[float, ...]]:
-    """The weights, of which these configs take so many times as long."""
-    return {
-        config: tuple(factor * weight for weight in each) if config in configs else each
-        for config, each in WEIGHTS.items()
-    }
 
 
 def is_fallback(found: Selection) -> bool:
@@ -277,20 +271,13 @@ def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
     assert "push would be the fastest: block_m must not exceed M" in none.reason
 
 
-def stale(model: LayoutModel, config: Config) -> LayoutModel:
-    """Its times are of another source than is installed."""
-    kernels = list(model.kernels)
-    kernels[model.configs.index(config)] = "0" * 12
-    return replace(model, kernels=tuple(kernels))
-
-
 def test_what_was_the_fastest_with_another_source_does_not_answer() -> None:
     """At a measured shape then the sizes beside it answer, since its rows say nothing of the
     others' rank; BSP where none is left."""
     found = selector(stale(model(), SMALL))
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"
-    none = selector(stale(stale(model(), SMALL), LARGE)).select(shape(32))
+    none = selector(stale(model(), SMALL, LARGE)).select(shape(32))
     assert none.config == BSP and "0" * 12 in none.reason
     assert "all_gather_gemm/push has changed: its revision here is" in none.reason
     assert selector(stale(model(), SMALL), check_source=False).select(shape(32)).config == SMALL

@@ -22,6 +22,7 @@ from synthetic import (
     WEIGHTS,
     law,
     model,
+    scaled,
     shape,
 )
 
@@ -63,7 +64,7 @@ def test_what_may_answer_near_the_shape_comes_the_fastest_first_and_is_never_bsp
         assert named(asked, artifact()) == [SMALL], "LARGE has 128 rows"
     quick = artifact(model(weights=WEIGHTS | {LARGE: QUICK}))
     assert named(shape(200), quick) == named(shape(128), quick) == [LARGE, SMALL]
-    slow = model(weights=WEIGHTS | {SMALL: tuple(9 * weight for weight in WEIGHTS[SMALL])})
+    slow = model(weights=scaled(9, SMALL))
     assert named(OFF, artifact(slow)) == [SMALL], (
         "what a search may still improve, though BSP would be the answer"
     )
