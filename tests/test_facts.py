@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Tftune
+from draws import draw
 
 import tftune
 from tftune.cli import app as cli
@@ -71,7 +72,8 @@ def model(cases: list[Case]) -> FactsModel:
 def test_a_form_moves_local_knobs_only_and_is_always_allowed() -> None:
     source = random.Random(0)
     for shape in SHAPES:
-        for config in source.sample(list(SPACE.configs(shape, H200)), 20):
+        configs = [c for v in SPACE.variants for c in draw(SPACE, shape, H200, v, 100)]
+        for config in source.sample(configs, 20):
             for form in forms_of(OP):
                 found = form.applied(shape, config, H200)
                 assert SPACE.why_invalid(shape, found, H200) is None

@@ -102,9 +102,7 @@ def test_feasible_numbers_what_the_space_gives(whole: Feasible, variants: tuple[
     assert whole.configs == tuple(SPACE.configs(SHAPE, MI300X, variants))
     assert len(whole) == len(set(whole.configs))
     assert Config("push") not in whole and whole.configs[-1] in whole
-    assert {
-        config.variant for config in Feasible.of(SPACE, SHAPE, MI300X, ("bsp", "pull")).configs
-    } == {"bsp", "pull"}
+    assert not variants or {config.variant for config in whole.configs} == {*variants}
 
 
 def test_the_matrix_tells_every_config_apart_and_shares_knobs_between_variants() -> None:
