@@ -3,13 +3,10 @@ there are."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,20 +88,6 @@ def ranks_start_anew() -> Iterator[None]:
 def root() -> Path:
     """The repository's root folder."""
     return Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="session")
-def script(root: Path) -> Callable[[str], ModuleType]:
-    """script(name): a script of benchmarks/ as a module."""
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, root / f"benchmarks/{name}.py")
-        assert spec is not None and spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
 
 
 def gpus_here() -> int:

@@ -15,8 +15,9 @@ import jsonschema
 import pytest
 import synthetic
 from command_line import programs
+from synthetic import exported
 from test_cli_cache import H100, remembered
-from test_verify import Fake, exported
+from test_verify import Fake
 
 from tftune.cli import app as cli
 from tftune.db.drift import Moved
@@ -85,7 +86,7 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
         with pytest.MonkeyPatch.context() as here, pytest.raises(SystemExit):
             here.chdir(folder)
             cli.main(words.split())
-    exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
+    exported(make_rows(paper(), "graph", bench="node"), folder / "node.json", {"torch": "2.11.0"})
 
 
 def vars_of(trial: Trial) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def test_verify_prints_what_the_page_says(
 def test_an_answer_that_differs_is_one_of_the_page(
     printed: Print, folder: Path, make_rows: Callable[..., list[Trial]]
 ) -> None:
-    exported(folder / "other.json", make_rows(paper()[:7], "graph", bench="node"), {})
+    exported(make_rows(paper()[:7], "graph", bench="node"), folder / "other.json", {})
     found = printed("diff node.json other.json")
     jsonschema.validate(found, SCHEMAS["tftune diff"])
     assert found["answers"]

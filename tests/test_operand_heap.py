@@ -140,7 +140,7 @@ def called(workspace: Workspace, path: Path) -> dict[str, Any]:
 
 
 def test_where_an_operand_lies_is_part_of_its_shape(make_rows: Any, tmp_path: Path) -> None:
-    from test_ops import exported
+    from synthetic import exported
 
     shapes = [AllGatherGemm(m, 72, 264, 2, operands=o) for m in (1, 7) for o in ("local", "heap")]
     path = exported(make_rows(tuple(shapes), bench="node"), tmp_path / "a.json")
@@ -154,7 +154,7 @@ def test_where_an_operand_lies_is_part_of_its_shape(make_rows: Any, tmp_path: Pa
 def test_local_answers_serve_where_the_heap_was_not_measured(
     make_rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from test_ops import exported
+    from synthetic import exported
 
     from tftune.operator import _served
 

@@ -46,12 +46,11 @@ def test_a_shape_that_ran_before_is_still_checked(
     assert len(seen) == 1
 
 
-def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
     fit."""
     from tftune import ops
 
-    monkeypatch.setattr(tftune, "_default", None)
     workspace = lone()
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
     for words, sentence in (

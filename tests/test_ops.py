@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 from lone import lone
-from synthetic import content
+from synthetic import exported
 from told import select
 from torch._dynamo.testing import CompileCounter
 
 import tftune
 from tftune import ops
-from tftune.db.target import build
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
@@ -29,7 +28,6 @@ from tftune.kernels.flash_decode import reference as decodes
 from tftune.kernels.flash_prefill import FlashPrefill
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.runtime import plan
-from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.operator import mode_at
@@ -70,12 +68,6 @@ def decoded() -> tuple[torch.Tensor, ...]:
     """q, k and lengths of 2 sequences in a cache of 32 tokens."""
     q, k = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half()
     return q, k, torch.zeros(2, dtype=torch.int32)
-
-
-def exported(rows: Any, path: Path) -> Path:
-    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
-    machine says."""
-    return write(content(rows, build()), path)
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:

@@ -163,8 +163,6 @@ assert foreign <= {"tftune", "__main__"}, foreign
 """
 
 
-@shipped.needs("all_gather_gemm", "h200x8")
-@shipped.needs("flash_decode", "h200x8")
 def test_a_bare_install_selects(root: Path, bare: Path, built: Path) -> None:
     """Measured shapes and others, of both operations, as a checkout does."""
     told = run(bare, "-c", SELECT + ALONE, cwd=built)

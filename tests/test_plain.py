@@ -103,8 +103,7 @@ def test_boundary_values_go_below() -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str) -> None:
-    texts = plain.expressions(op)
-    shape = SHAPES[op]
+    texts, shape = plain.expressions(op), SHAPES[op]
     assert tuple(texts) == names(op)
     assert [float(eval(text, {"s": shape, **vars(math)})) for text in texts.values()] == list(
         vector(op, shape)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from synthetic import learned
+from synthetic import exported
 
 import tftune
-from tftune.db.target import build
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.models import artifact as artifacts
-from tftune.models.dataset import load
-from tftune.models.export import export, provenance
 
 OP = "all_gather_gemm"
 LARGE = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
@@ -48,19 +45,12 @@ def python(code: str, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture(autouse=True)
-def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tftune, "_default", None)
-    yield
-
-
 @pytest.fixture(scope="module")
 def artifact(
     make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
-    return export({"graph": learned(dataset)}, path, provenance({"graph": dataset}, {}, build()))
+    return exported(make_rows(paper(), bench="node"), path)
 
 
 def test_importing_takes_less_than_30_ms() -> None:
@@ -198,12 +188,6 @@ def test_a_rank_that_cannot_load_still_takes_part(
     missing = tmp_path / "missing.json"
     reason = tftune.bind(path=missing).select(LARGE).reason
     assert f"rank 0 has not loaded: cannot read the artifact {missing}" in reason
-
-
-def test_an_unknown_mode_is_refused_before_anything_is_loaded() -> None:
-    with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
-        tftune.select_kernel(tftune.AllGatherGemm(64, 512, 1024, 2), "cuda_graph")
-    assert tftune._default is None
 
 
 def test_bind_without_torch_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,7 @@ def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: A
 def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: Any) -> None:
     with pytest.raises(ValueError, match=r"mode=.* is not one of graph, eager"):
         ask(SHAPE, mode)
+    assert tftune._default is None, "before anything is loaded"
 
 
 @pytest.mark.parametrize(

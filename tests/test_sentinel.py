@@ -12,7 +12,8 @@ from typing import Any
 import fake_service
 import pytest
 from command_line import Tftune, refused
-from test_verify import BUILD, Fake, exported
+from synthetic import exported
+from test_verify import BUILD, Fake
 
 from tftune import sentinel
 from tftune.db.findings import change, findings
@@ -52,7 +53,7 @@ def artifact(
     make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory
 ) -> Artifact:
     rows = make_rows(paper(), "graph", bench="node") + make_rows(paper(), "eager", bench="node")
-    return read_artifact(exported(tmp_path_factory.mktemp("watch") / "a.json", rows, BUILD))
+    return read_artifact(exported(rows, tmp_path_factory.mktemp("watch") / "a.json", BUILD))
 
 
 @pytest.fixture
