@@ -3,14 +3,13 @@ quiet machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import shipped
 
-import tftune
 from tftune.kernels.core.registry import operation
 from tftune.models.artifact import read_artifact
 from tftune.models.selector import Selector
@@ -18,16 +17,10 @@ from tftune.models.selector import Selector
 BARS = {"memo_us": 0.3, "tree_us": 1.0, "fresh_us": 3.0, "p99_us": 5.0, "import_ms": 15.0}
 
 
-@pytest.fixture
-def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tftune, "_default", None)
-    yield
-
-
 @pytest.mark.drill  # alone, by the Makefile: beside others that compute, answers take a fifth more
 @shipped.needs("all_gather_gemm", "h200x2")
 def test_dispatch_is_within_ten_times_its_bars(
-    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], no_default: None
+    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
 ) -> None:
     script("dispatch").main(["--calls", "2000"])
     line = capsys.readouterr().out.splitlines()[-1]

@@ -160,7 +160,7 @@ asking = pytest.mark.parametrize(
 
 
 @asking
-@pytest.mark.parametrize("value", ["m=64", tftune.AllGatherGemm, {"m": 64}, 64, None])
+@pytest.mark.parametrize("value", ["m=64", tftune.AllGatherGemm, (64, 96), {"m": 64}, 64, None])
 def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: Any) -> None:
     with pytest.raises(TypeError, match=r"takes a shape, such as AllGatherGemm\(m=64"):
         ask(value, "graph")
@@ -171,6 +171,7 @@ def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: A
 def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: Any) -> None:
     with pytest.raises(ValueError, match=r"mode=.* is not one of graph, eager"):
         ask(SHAPE, mode)
+    assert tftune._default is None, "nothing is loaded for it"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +181,3 @@ def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: An
 def test_an_unknown_word_lists_the_known_ones(word: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{word}=.* is not one of "):
         replace(SHAPE, **{word: value})
-
-
-def test_numpy_dtypes_are_taken() -> None:
-    for dtype in (np.float16, np.dtype("float16"), "float16", "half"):
-        assert replace(SHAPE, dtype=dtype) == SHAPE
