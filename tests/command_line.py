@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -48,6 +49,12 @@ def refused(ran: Ran, *parts: str) -> bool:
     assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
     assert [part for part in parts if part not in last] == []
     return True
+
+
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
+    that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def programs(command: Any = None, path: str = "tftune") -> Iterator[tuple[str, Any]]:

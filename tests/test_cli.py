@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import LARGE, OP, SEARCH, SMALL, Tftune, refused
+from command_line import LARGE, OP, SEARCH, SMALL, Tftune, hear_interrupts, refused
 from unprivileged import read_only
 
 from tftune.db.store import Store, write_rows
@@ -205,12 +205,6 @@ def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tf
     with Store.open(Path("tftune.db"), write=False) as store:
         replayed = {trial.config for trial in store.trials(bench="replay")}
     assert replayed == {Config("bsp", form="gather_copy"), full}
-
-
-def hear_interrupts() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
-    that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
-from command_line import programs
+from command_line import LARGE, OP, SMALL, Tftune, programs
 from test_cli_cache import H100, remembered
 from test_verify import Fake, exported
 
@@ -26,8 +26,6 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Run, Trial
 from tftune.kernels.all_gather_gemm import paper
 
-OP = "all_gather_gemm"
-SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
 MODEL = "--on model --target mi300x8 --mode graph"
 BETWEEN = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
 DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
@@ -46,22 +44,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def printed(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Print]:
+def printed(folder: Path, tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Print:
     """The JSON that a command prints, run in a folder that all tests here share."""
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("TFTUNE_DB", raising=False)
 
     def run(line: str) -> Any:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            cli.main([*line.split(), "--json"])
-        out, err = capsys.readouterr()
-        assert out, err
-        return json.loads(out)
+        ran = tftune(f"{line} --json")
+        assert ran.out, ran.err
+        return json.loads(ran.out)
 
-    yield run
+    return run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,7 +62,7 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
     shutil.copy(root / "tests/fixtures/models/llama-3.1-8b.json", folder)
     rows = synthetic.rows(synthetic.SHAPES, bench="model")
     failed = Failure("hang", "a rank waited")
-    rows += [Trial(**(vars_of(rows[0]) | {"outcome": failed, "created": "2026-11-23"}))]
+    rows.append(replace(rows[0], outcome=failed, created="2026-11-23"))
     run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
     write_rows(folder / "rows.jsonl", [run], rows)
     with Store.open(folder / "layers.db") as store:
@@ -86,11 +78,6 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
             here.chdir(folder)
             cli.main(words.split())
     exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
-
-
-def vars_of(trial: Trial) -> dict[str, Any]:
-    names = inspect.signature(Trial).parameters
-    return {name: getattr(trial, name) for name in names}
 
 
 LINES = {
