@@ -207,6 +207,7 @@ def test_gathers_that_cannot_be_merged_stay(
 
 
 IN_FLIGHT = [
+    ("_c10d_functional.all_gather_into_tensor.default(a, 4, 'dp')", "f"),
     ("_c10d_functional.all_reduce_coalesced.default([a, a], 'sum', 'dp')", "f[0]"),
     ("_c10d_functional.all_to_all_single.default(a, [4, 4], [4, 4], '0')", "f"),
     ("_c10d_functional.broadcast.default(a, 0, '0')", "f"),
