@@ -71,6 +71,11 @@ class Served:
     def post(self, path: str, scopes: str | None = "admin", **more: Any) -> Any:
         return self.ask("POST", path, scopes, **more)
 
+    def routes(self) -> list[tuple[str, str]]:
+        """Methods and paths of the schema."""
+        paths = self.client.app.openapi()["paths"]  # type: ignore[attr-defined]
+        return [(method.upper(), path) for path, of in paths.items() for method in of]
+
     def push(self, body: bytes, node: str = "node-1", scopes: str = "rows") -> Any:
         return self.post("/v1/rows", scopes, content=body, headers={"x-tftune-node": node})
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import page_commands
 import pytest
-import serve_load
 import shipped
 from command_line import ENDED, IN_TURN, OP
 from page_commands import User
@@ -246,15 +245,6 @@ def test_an_installed_tftune_does_the_main_job_in_an_empty_folder(
         assert words in printed, line
     assert len(found) == len(said) - 1 and "no artifact" not in examined
     assert list((empty / "report").glob("*.html"))
-
-
-@pytest.mark.thorough
-def test_an_installed_service_starts_answers_and_stops(installed: Path, empty: Path) -> None:
-    server = serve_load.Server("rows.db", empty / "serve.log", installed)
-    server.start()  # until it answers
-    status, _ = serve_load.Client(server.port, "").ask("GET", "/healthz")
-    server.end(signal.SIGTERM)
-    assert status == 200 and (empty / "rows.db").exists()
 
 
 def test_what_stands_for_a_command_is_of_a_page_and_is_the_same_command() -> None:

@@ -93,9 +93,7 @@ def filled(
         served.push(body(3))
         made = placed(served)
         make_stable(served, made)
-        paths = served.client.app.openapi()["paths"]  # type: ignore[attr-defined]
-        routes = [(method.upper(), path) for path, of in paths.items() for method in of]
-        yield served, made, routes + [("GET", path) for path in PAGES]
+        yield served, made, served.routes() + [("GET", path) for path in PAGES]
 
 
 def hold(filled: tuple[Served, str, list[Any]], data: Any) -> None:
