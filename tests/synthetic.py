@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
+from pathlib import Path
 from typing import Any
 
 import stored
 
+from tftune.db import target
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -22,7 +24,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.models import lending
 from tftune.models.artifact import Artifact, Lent, Mode
 from tftune.models.dataset import Dataset, load
-from tftune.models.export import document, provenance
+from tftune.models.export import document, provenance, write
 from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector
@@ -141,15 +143,29 @@ def learned(data: Dataset) -> Mode:
 
 
 def content(
-    trials: Sequence[Trial], build: Mapping[str, str] | None = None, bench: str = "node"
+    trials: Sequence[Trial],
+    build: Mapping[str, str] | None = None,
+    bench: str = "node",
+    held_out: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The document of an artifact of these rows, of every mode that they have."""
     modes = sorted({trial.mode for trial in trials}, reverse=True)
     datasets = {mode: load(trials, trials[0].op, trials[0].target, mode, bench) for mode in modes}
     return document(
         {mode: learned(data) for mode, data in datasets.items()},
-        provenance(datasets, {}, build or {}),
+        provenance(datasets, held_out or {}, build or {}),
     )
+
+
+def exported(
+    path: Path,
+    trials: Sequence[Trial],
+    build: Mapping[str, str] | None = None,
+    held_out: Mapping[str, Any] | None = None,
+) -> Path:
+    """The file of an artifact of these rows, by default of the build here."""
+    here = target.build() if build is None else build
+    return write(content(trials, here, held_out=held_out), path)
 
 
 def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:

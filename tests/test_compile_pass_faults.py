@@ -100,7 +100,6 @@ def test_a_failure_leaves_the_graph_and_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """A fault of the pass's own, at its last step: nothing of the replacement stays."""
-    monkeypatch.setattr("tftune.models.compatibility._LOGGED", set())
     original, calls = getattr(Editor, step), []
 
     def failing(self: Editor, *given: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ops import exported
+from synthetic import exported
 from test_style import link_tree
 
 import tftune
@@ -33,7 +33,7 @@ def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shapes = tuple(tftune.AllGatherGemm(m, 96, 256, 2, "bf16", "m", "nk") for m in (8, 16, 32, 64))
     rows = make_rows(shapes, bench="node") + make_rows(shapes, mode="eager", bench="node")
     path = tmp_path_factory.mktemp("artifact") / "all_gather_gemm__h200x2.json"
-    return exported(rows, path)
+    return exported(path, rows)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ import jsonschema
 import pytest
 import synthetic
 from command_line import LARGE, OP, SMALL, Tftune, programs
+from synthetic import exported
 from test_cli_cache import H100, remembered
-from test_verify import Fake, exported
+from test_verify import Fake
 
 from tftune.cli import app as cli
 from tftune.db.drift import Moved

@@ -61,12 +61,11 @@ def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.Mon
             ops.all_gather_gemm(operand, b, workspace, shard="k")
 
 
-def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
     fit."""
     from tftune import ops
 
-    monkeypatch.setattr(tftune, "_default", None)
     workspace = lone()
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
     for words, sentence in (

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from synthetic import content
+from lone import lone
+from synthetic import exported
 from torch._dynamo.testing import CompileCounter
 
 import tftune
 from tftune import ops
-from tftune.db.target import build
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
@@ -24,7 +24,6 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
 from tftune.kernels.flash_decode import reference as decodes
 from tftune.kernels.runtime import plan
-from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.operator import mode_at
@@ -36,12 +35,6 @@ B = torch.zeros(16, 8, dtype=torch.float16)
 
 def told(variant: str, **knobs: Any) -> Selection:
     return Selection(Config(variant, **knobs), "fallback", "as told")
-
-
-def alone(generation_bytes: int = 4096) -> Workspace:
-    """Rank 0 of two, without its peer: nothing can run in it."""
-    device = torch.device("cpu")
-    return Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, generation_bytes, None)
 
 
 @pytest.fixture
@@ -73,12 +66,6 @@ def decoded() -> tuple[torch.Tensor, ...]:
     return q, k, torch.zeros(2, dtype=torch.int32)
 
 
-def exported(rows: Any, path: Path) -> Path:
-    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
-    machine says."""
-    return write(content(rows, build()), path)
-
-
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
     """This rank's variant, why, and the error of two calls in tolerances, after all ranks bound
     what they loaded."""
@@ -94,7 +81,7 @@ def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
 @pytest.fixture
 def artifact(make_rows: Any, tmp_path: Path) -> Path:
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 4, 7, 16))
-    return exported(make_rows(shapes, bench="node"), tmp_path / "a.json")
+    return exported(tmp_path / "a.json", make_rows(shapes, bench="node"))
 
 
 def summed(workspace: Workspace) -> tuple[str, float]:
@@ -121,9 +108,8 @@ def test_what_is_selected_runs(artifact: Path) -> None:
 def test_ranks_with_different_artifacts_all_run_bsp(
     artifact: Path, make_rows: Any, tmp_path: Path
 ) -> None:
-    other = exported(
-        make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json"
-    )
+    shapes = SHAPE, AllGatherGemm(2, 72, 264, 2)
+    other = exported(tmp_path / "other.json", make_rows(shapes, bench="node"))
     for variant, reason, error in emulated.run(2, called, [artifact, other]):
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason
@@ -166,7 +152,7 @@ def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> No
 
 
 def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: Any) -> None:
-    workspace, counted = alone(), CompileCounter()
+    workspace, counted = lone(), CompileCounter()
 
     @torch._dynamo.disable(recursive=False)
     def skipped(a: torch.Tensor) -> torch.Tensor:
@@ -213,7 +199,7 @@ def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> No
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
     recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = alone()
+    workspace = lone()
     for form in ("local_transpose", "gather_copy"):
         selector = tftune.use(Selector())
         answer = told("bsp", form=form)
@@ -229,7 +215,7 @@ def test_a_layer_runs_what_is_selected_for_its_mode(
 ) -> None:
     """What wins in a graph is often slower eagerly, where launches count."""
     monkeypatch.setattr(tftune._default, "select", lambda shape, mode: told(mode))
-    workspace, (q, k, lengths) = alone(8192), decoded()
+    workspace, (q, k, lengths) = lone(generation_bytes=8192), decoded()
     for mode in ("eager", "graph", "eager"):
         gathered(4, workspace, mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
@@ -243,7 +229,7 @@ def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
 ) -> None:
     """A layer compiled for any M may see a larger one than the workspace was made for."""
     monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told("push"))
-    workspace = alone()
+    workspace = lone()
     for m in (256, 257, 258):
         gathered(m, workspace, "nk")
     made = [(shape.m, config.variant) for shape, config in recorded[0]]
@@ -260,7 +246,7 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     mode: str, recorded: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(plan, "PLANS", 4)
-    workspace = alone()
+    workspace = lone()
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
             gathered(m, workspace, mode=mode)
@@ -278,7 +264,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
         return original(shape, mode)
 
     monkeypatch.setattr(tftune, "select_kernel", select)
-    workspace = alone()
+    workspace = lone()
     for m in (1, 2, 3):
         gathered(m, workspace, mode="graph:2")
     assert asked == [(1, "graph"), (2, "graph"), (3, "eager")]
@@ -290,7 +276,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
 
 
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: Any) -> None:
-    (made, called), workspace, (q, k, lengths) = recorded, alone(), decoded()
+    (made, called), workspace, (q, k, lengths) = recorded, lone(), decoded()
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
     for _ in range(2):
         for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
@@ -312,7 +298,7 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: A
 
 
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
-    workspace = alone()
+    workspace = lone()
     handle = workspace.handle
     assert Workspace.of(handle) is workspace
     del workspace

@@ -12,15 +12,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from synthetic import learned
+from synthetic import exported
 
 import tftune
-from tftune.db.target import build
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.models import artifact as artifacts
-from tftune.models.dataset import load
-from tftune.models.export import export, provenance
 
 OP = "all_gather_gemm"
 LARGE = tftune.AllGatherGemm(m=4096, n=3584, k=8192, world=8)
@@ -38,9 +35,8 @@ def python(code: str) -> str:
 def artifact(
     make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
     path = tmp_path_factory.mktemp("artifacts") / f"{OP}__h200x8.json"
-    return export({"graph": learned(dataset)}, path, provenance({"graph": dataset}, {}, build()))
+    return exported(path, make_rows(paper(), bench="node"))
 
 
 def test_importing_takes_less_than_30_ms() -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lone import lone
 
 import tftune
 from tftune.agreement import asked
 from tftune.db.target import Machine
-from tftune.kernels.comm.workspace import Workspace
 from tftune.models import chain
 from tftune.models import selector as selectors
 from tftune.models.selector import Selector
@@ -146,9 +146,7 @@ def test_reprs_say_what_a_value_is() -> None:
     assert eval(repr(found.config), {"Config": tftune.Config}) == found.config
     artifact = selector.artifacts["all_gather_gemm"]
     assert repr(artifact) == f"<Artifact: all_gather_gemm on h200x8, bench node, {digest}>"
-    workspace = Workspace(
-        0, 8, "cuda", 132, SimpleNamespace(type="cuda", index=0), None, 1, 2, 3, 4, 4096, None
-    )
+    workspace = lone(8, arch="cuda", device="cuda:0")
     assert repr(workspace).startswith("<Workspace: rank 0 of 8 on ")
     assert "generations of 4,096 bytes, 0 calls prepared>" in repr(workspace)
 

@@ -12,7 +12,8 @@ from typing import Any
 import fake_service
 import pytest
 from command_line import Tftune, refused
-from test_verify import BUILD, Fake, exported
+from synthetic import exported
+from test_verify import BUILD, Fake
 
 from tftune import sentinel
 from tftune.db.findings import change, findings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import learned
+from synthetic import exported
 
 from tftune.cli import app as cli
 from tftune.db.target import Target
@@ -20,8 +20,6 @@ from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.dataset import load
-from tftune.models.export import export, provenance
 from tftune.models.selector import Selector, read_artifact
 from tftune.report.diff import diff
 from tftune.verify import check, measured_shapes, samples
@@ -31,18 +29,6 @@ BUILD = {"driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"}
 SHAPES = (*paper(), *paper(dtype="bf16"))
 """Two layouts."""
 TITLE = "dtype=fp16,shard=k,b_layout=kn,world=8"
-
-
-def exported(
-    path: Path, rows: Sequence[Trial], build: dict[str, str], held_out: dict[str, Any] | None = None
-) -> Path:
-    modes = dict.fromkeys(row.mode for row in rows)
-    datasets = {mode: load(rows, OP, "h200x8", mode, "node") for mode in modes}
-    return export(
-        {mode: learned(data) for mode, data in datasets.items()},
-        path,
-        provenance(datasets, held_out or {}, build),
-    )
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import planted
 import pytest
 import torch
 from planted import FUSED, OTHER, SHAPE
-from test_ops import exported
+from synthetic import exported
 
 import tftune
 from tftune.confirm import warm_up as confirming
@@ -39,7 +39,7 @@ def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """It answers push for these shapes."""
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 4, 7, 16))
     path = tmp_path_factory.mktemp("artifact") / "a.json"
-    return exported(make_rows(shapes, bench="node"), path)
+    return exported(path, make_rows(shapes, bench="node"))
 
 
 def in_turn(
