@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
 SEARCH = (
@@ -49,6 +51,15 @@ def refused(ran: Ran, *parts: str) -> bool:
     assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
     assert [part for part in parts if part not in last] == []
     return True
+
+
+def run(line: str) -> int:
+    """The exit code of a command of this process."""
+    from tftune.cli import app as cli
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main(line.split())
+    return int(ended.value.code or 0)
 
 
 def hear_interrupts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,11 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
-from command_line import LARGE, OP, SMALL, Tftune, programs
+from command_line import LARGE, OP, SMALL, Tftune, programs, run
 from synthetic import exported
 from test_cli_cache import H100, remembered
 from test_verify import Fake
 
-from tftune.cli import app as cli
 from tftune.db.drift import Moved
 from tftune.db.findings import Finding, Series, add
 from tftune.db.store import Store, write_rows
@@ -49,12 +49,12 @@ def printed(folder: Path, tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Pr
     """The JSON that a command prints, run in a folder that all tests here share."""
     monkeypatch.chdir(folder)
 
-    def run(line: str) -> Any:
+    def json_of(line: str) -> Any:
         ran = tftune(f"{line} --json")
         assert ran.out, ran.err
         return json.loads(ran.out)
 
-    return run
+    return json_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,8 +64,8 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
     rows = synthetic.rows(synthetic.SHAPES, bench="model")
     failed = Failure("hang", "a rank waited")
     rows.append(replace(rows[0], outcome=failed, created="2026-11-23"))
-    run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
-    write_rows(folder / "rows.jsonl", [run], rows)
+    made = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
+    write_rows(folder / "rows.jsonl", [made], rows)
     with Store.open(folder / "layers.db") as store:
         store.import_rows(folder / "rows.jsonl")
     series = Series.of(rows[0])
@@ -75,9 +75,8 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
         f"search flash_decode {DECODED} --effort quick --pool 12 --mode graph",
         "export flash_decode --target h200x2 --out decode.json --db facts.db",
     ):
-        with pytest.MonkeyPatch.context() as here, pytest.raises(SystemExit):
-            here.chdir(folder)
-            cli.main(words.split())
+        with chdir(folder):
+            assert run(words) == 0
     exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Ran, Tftune
 from synthetic import exported
 
-from tftune.cli import app as cli
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import paper
@@ -186,24 +186,21 @@ def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> N
 
 @pytest.fixture
 def verify(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., Any]]:
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tftune: Tftune
+) -> Callable[..., Ran]:
     """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact,
     this machine being 8 H200."""
     (tmp_path / made.name).write_text(made.read_text())
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x8"))
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
-    def run(bench: Fake, line: str = "") -> tuple[int, str, str]:
+    def run(bench: Fake, line: str = "") -> Ran:
         monkeypatch.setattr(
             "tftune.tuner.bench.node.NodeBench", lambda target, payload_bytes: bench
         )
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["verify", OP, "--artifact", str(tmp_path / made.name), *line.split()])
-        return int(ended.value.code or 0), *capsys.readouterr()
+        return tftune(f"verify {OP} --artifact {tmp_path / made.name} {line}")
 
-    yield run
+    return run
 
 
 def test_an_artifact_that_holds_is_stamped_with_this_build(
@@ -279,8 +276,7 @@ def test_two_artifacts_differ_in_origin_and_answers(
     assert next(same.sentences()) == "both come from the same rows, kernels and build"
 
 
-def test_the_command_diff_prints_both_forms(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, said in (([], "0 of 14 measured shapes"), (["--json"], '"answers": []')):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["diff", str(made), str(made), *options])
-        assert not ended.value.code and said in capsys.readouterr().out
+def test_the_command_diff_prints_both_forms(made: Path, tftune: Tftune) -> None:
+    for options, said in (("", "0 of 14 measured shapes"), ("--json", '"answers": []')):
+        ran = tftune(f"diff {made} {made} {options}")
+        assert ran.code == 0 and said in ran.out
