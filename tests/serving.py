@@ -128,20 +128,15 @@ def place_of(kind: str, folder: Path) -> Iterator[str]:
         engine.dispose()
 
 
-def programs() -> Path | None:
-    """The folder of Debian's newest PostgreSQL; None where there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
-
-
 @functools.cache
 def postgresql() -> str:
     """The folder of the socket of a PostgreSQL of this process, which ends with it."""
     import atexit
 
-    programs_at = programs()
-    if programs_at is None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
         pytest.skip("there is no PostgreSQL; `apt-get install postgresql` brings it")
+    programs_at = found[-1].parent
     folder = Path(tempfile.mkdtemp(prefix="tftune-pg-"))
     as_user: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root

@@ -134,15 +134,21 @@ def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> N
         ({"verdict": "link 3 is slow"}, "the machine check of rank 1 says 'link 3 is slow'"),
     ],
 )
-def test_any_difference_means_bsp_on_every_rank(
-    artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str
-) -> None:
+def test_any_difference_means_bsp_on_every_rank_and_one_warning(
+    artifact: Path, join: Callable[..., None], change: dict[str, Any], reason: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     tftune.use(tftune.load(artifact))
     join(change)
-    assert tftune.bind(group=SimpleNamespace(size=lambda: 2)).select(LARGE).config.variant == "bsp"
+    caplog.clear()
+    bound = tftune.bind(group=SimpleNamespace(size=lambda: 2))
     found = tftune.select_kernel(LARGE)
+    assert found is bound.select(LARGE)
     assert found.config.variant == "bsp" and reason in found.reason
     assert found.reason.endswith("every rank selects BSP")
+    (sentence,) = caplog.messages
+    assert sentence.startswith(f"tftune.bind: {reason}")
+    assert sentence.endswith("compare what `tftune doctor --json` says on the ranks")
 
 
 def test_ranks_without_an_artifact_agree_on_bsp_that_may_be_confirmed(

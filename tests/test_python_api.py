@@ -4,10 +4,8 @@ what a value is, and refusals that say what to pass."""
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -95,26 +93,6 @@ def test_a_kernel_that_changed_is_one_warning(
         selector.select(SHAPE, mode)
     (sentence,) = told(caplog)
     assert "all_gather_gemm/push has changed: its revision here is r99" in sentence
-
-
-def test_a_bind_that_failed_is_one_warning(
-    load: Callable[..., Selector],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def gather(into: list[Any], own: Any, group: object) -> None:
-        into[:] = [own, own | {"artifacts": {"all_gather_gemm": "another"}}]
-
-    dist = SimpleNamespace(get_world_size=lambda group: 2, all_gather_object=gather)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=dist))
-    monkeypatch.setitem(sys.modules, "torch.distributed", dist)
-    monkeypatch.setattr("tftune.db.target.build", dict)
-    bound = tftune.bind(selector=load())
-    assert tftune.select_kernel(SHAPE) is bound.select(SHAPE)
-    assert tftune.select_kernel(UNKNOWN).config.variant == "bsp"
-    (sentence,) = told(caplog)
-    assert sentence.startswith("tftune.bind: rank 1 differs from rank 0 in artifacts")
-    assert sentence.endswith("compare what `tftune doctor --json` says on the ranks")
 
 
 def test_what_is_as_it_should_be_is_not_logged(
