@@ -121,6 +121,8 @@ def test_ranks_that_agree_select(artifact: Path, join: Callable[..., None]) -> N
     selector = tftune.use(tftune.load(artifact))
     join({}, {})
     assert tftune.bind() is selector and tftune.select_kernel(LARGE).config.variant == "push"
+    other = tftune.load(artifact)
+    assert tftune.bind(selector=other) is other
 
 
 @pytest.mark.parametrize(
