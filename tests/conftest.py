@@ -236,9 +236,7 @@ def tftune(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Tftune:
     """Run a command line inside this process, in an empty folder."""
-    from command_line import Ran
-
-    from tftune.cli import app as cli
+    import command_line
 
     monkeypatch.chdir(tmp_path)
     for name in ("TFTUNE_DB", "TFTUNE_DEBUG"):
@@ -246,9 +244,7 @@ def tftune(
 
     def run(line: str) -> Ran:
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main(line.split())
-        return Ran((int(ended.value.code or 0), *capsys.readouterr()))
+        return command_line.Ran((command_line.run(line), *capsys.readouterr()))
 
     return run
 
@@ -275,17 +271,13 @@ def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], F
 
 
 @pytest.fixture(scope="session")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a quick search of two shapes on the model bench."""
-    from command_line import SEARCH
-
-    from tftune.cli import app as cli
+    from command_line import SEARCH, run
 
     db = tmp_path_factory.mktemp("searched") / "t.db"
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*SEARCH.split(), "--db", str(db)])
-    assert not ended.value.code
-    yield db
+    assert run(f"{SEARCH} --db {db}") == 0
+    return db
 
 
 @pytest.fixture

@@ -126,7 +126,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tftune/graph_pass/flight.py",
         "kernel.prepend(wait)",
         "pass",
-        "tests/test_compile_pass.py::test_no_collective_is_in_flight_beside_a_kernel",
+        "tests/test_compile_pass_faults.py"
+        "::test_no_collective_of_any_kind_is_in_flight_beside_a_kernel",
     ),
     Mutant(
         "a slice of joined columns is taken for a whole tensor",

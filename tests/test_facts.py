@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import Tftune
+from command_line import Tftune, run
 from draws import draw
 
 import tftune
-from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.kernels.core.chips import H200
 from tftune.kernels.flash_decode import FlashDecode
@@ -243,9 +242,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         f"{FACTS} --artifact {out} --db {db}",
         f"export {OP} {on} --out {out}",
     ):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(line.split())
-        assert not ended.value.code, line
+        assert run(line) == 0, line
     return db, out
 
 

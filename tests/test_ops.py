@@ -112,9 +112,8 @@ def test_what_is_selected_runs(artifact: Path) -> None:
 def test_ranks_with_different_artifacts_all_run_bsp(
     artifact: Path, make_rows: Any, tmp_path: Path
 ) -> None:
-    other = exported(
-        make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json"
-    )
+    shapes = SHAPE, AllGatherGemm(2, 72, 264, 2)
+    other = exported(make_rows(shapes, bench="node"), tmp_path / "other.json")
     for variant, reason, error in emulated.run(2, called, [artifact, other]):
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason

@@ -15,13 +15,12 @@ from typing import Any
 import fake_gpu
 import pytest
 import synthetic
-from command_line import Tftune
+from command_line import Tftune, run
 from fake_gpu import torch_with
 from push_artifact import push_everywhere
 from synthetic import decodes
 
 import tftune
-from tftune.cli import app as cli
 from tftune.db import target as machines
 from tftune.db.calibration_file import calibrated, write_chip
 from tftune.db.store import Store, read_rows
@@ -48,12 +47,6 @@ def alone(*line: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tftune", *line]
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-
-
-def run(line: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(line.split())
-    return int(ended.value.code or 0)
 
 
 pytestmark = pytest.mark.thorough

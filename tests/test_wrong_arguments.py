@@ -24,8 +24,7 @@ DECODED = tftune.FlashDecode(2, 4, 2, 64, 32, 2)
 
 @pytest.fixture
 def workspace() -> Workspace:
-    heap = OperandHeap(torch.zeros(1 << 16, dtype=torch.uint8))
-    return lone(operands=heap)
+    return lone(operands=OperandHeap(torch.zeros(1 << 16, dtype=torch.uint8)))
 
 
 @pytest.fixture

@@ -11,13 +11,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import forked_ranks
 import pytest
 import traces
+from command_line import Tftune
 
-from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Measurement, Trial
 from tftune.tuner.bench.faults import FAULTS, Drill, injected
@@ -155,7 +154,7 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
     script: Callable[[str], ModuleType],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tftune: Tftune,
 ) -> None:
     scene = script("drill").emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
@@ -169,12 +168,7 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
         f"--variant push --db {db}"
     )
 
-    def run(more: str) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(f"{command} {more}".split())
-        return ended.value.code or 0, *capsys.readouterr()
-
-    code, out, err = run("--inject crash=0.5 --seed 3")
+    code, out, err = tftune(f"{command} --inject crash=0.5 --seed 3")
     assert code == 0 and out.startswith("all_gather_gemm on emulatedx2, measured in a drill")
     assert " from a broken world: " in err and "starting a world: " in err
     first = rows(db)
@@ -182,8 +176,8 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
     assert {trial.outcome.kind for trial in first if isinstance(trial.outcome, Failure)} == {
         "crash"
     }
-    assert run("--inject crash=0.5 --seed 3")[0] == 0 and rows(db) == first
-    code, _, err = run("--inject wrong=0.5 --seed 2")
+    assert tftune(f"{command} --inject crash=0.5 --seed 3").code == 0 and rows(db) == first
+    code, _, err = tftune(f"{command} --inject wrong=0.5 --seed 2")
     assert code == 2 and "holds another drill" in err and "another --db" in err
 
 
