@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ from tftune.db import target as machine
 from tftune.db.drift import BASELINE, Judged, judge
 from tftune.db.findings import Finding, Series, add, findings
 from tftune.db.store import Store
-from tftune.db.trial import Measurement, Outcome, Run, Trial
+from tftune.db.trial import Measurement, Outcome, Run, Trial, now
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
@@ -165,8 +164,3 @@ def _said(
         f"{judged.baseline_us:,.1f} us (95 % interval {moved.low:.3f} to {moved.high:.3f}), seen "
         f"in {moved.checks} checks; changed since: {', '.join(changed) or 'nothing installed'}"
     )
-
-
-def now() -> str:
-    """UTC, as rows have it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
