@@ -3,7 +3,6 @@ would select by, and compares. Standard library only at import; the exchange nee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tftune
@@ -12,6 +11,8 @@ from tftune.models.selector import Selector
 
 Found = Selector | str
 """What a rank would select by, or why it has nothing."""
+Named = tuple[Selector | None, Paths | None, str | None, str | None, bool]
+"""Selector, path, url, target and allow_modelled, as the caller was given them."""
 Statements = list[dict[str, Any]]
 """One of each rank."""
 
@@ -45,10 +46,11 @@ def asked(
 
 
 def exchanged(
-    caller: str, group: Any, ask: Callable[[int], Found], verdict: str
+    caller: str, group: Any, verdict: str, named: Named, otherwise: Found | None
 ) -> tuple[Found, Statements]:
-    """What this rank finds for a group of so many ranks, and the statements of all. Collective.
-    Raises ImportError without torch, TypeError for what is no group."""
+    """What this rank finds by `asked`, for a machine of as many GPUs as the group has ranks, and
+    the statements of all. Collective. Raises ImportError without torch, TypeError for what is no
+    group."""
     try:
         import torch.distributed as dist
     except ImportError as error:
@@ -60,7 +62,7 @@ def exchanged(
 
     check_group(group)
     ranks = dist.get_world_size(group)
-    found = ask(ranks)
+    found = asked(caller, *named, ranks, otherwise)
     statements: Statements = [{} for _ in range(ranks)]
     dist.all_gather_object(statements, _statement(found, verdict), group=group)
     return found, statements
