@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from tftune.db.discount import MODEL_ERROR, discount_of
-from tftune.db.evidence import BSP, Place, Speedup, counted, measurement, of_newest_code
+from tftune.db.evidence import BSP, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.db.verdict import Verdict, standing
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
 from tftune.models.layout import layout_text
 
+T = TypeVar("T")
+K = TypeVar("K")
 BENCH_WORDS = {
     "node": "measured",
     "model": "modelled",
@@ -134,12 +136,10 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
     Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
     """
-    groups: dict[Place, list[Trial]] = {}
-    for trial in of_newest_code(trial for trial in trials if trial.stage in EVIDENCE):
-        groups.setdefault((trial.shape, trial.mode), []).append(trial)
+    rows = of_newest_code(trial for trial in trials if trial.stage in EVIDENCE)
     made = [
         _line(shape, mode, group)
-        for (shape, mode), group in groups.items()
+        for (shape, mode), group in groups(rows, lambda trial: (trial.shape, trial.mode)).items()
         if any(isinstance(t.outcome, Measurement) for t in group)
     ]
     return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
@@ -207,11 +207,11 @@ NARROW = 80
 """Columns of a terminal that nobody made wider."""
 
 
-def groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
-    """The lines by what a function says of them, in the order in which that comes first."""
-    by_key: dict[Any, list[Line]] = {}
-    for line in lines:
-        by_key.setdefault(key(line), []).append(line)
+def groups(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by what a function says of them, in the order in which that comes first."""
+    by_key: dict[K, list[T]] = {}
+    for item in items:
+        by_key.setdefault(key(item), []).append(item)
     return by_key
 
 
