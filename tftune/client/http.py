@@ -52,7 +52,7 @@ class Reply:
     """What came back. `status` is 2xx or 304."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
     def json(self) -> Any:
@@ -157,7 +157,7 @@ class Service:
             except HTTPError as error:
                 with error:
                     if error.code == 304:
-                        return Reply(304, _lower(error.headers), b"")
+                        return Reply(304, error.headers, b"")
                     failures.append(_refusal(place, error))
                     if error.code not in TRANSIENT:
                         raise ServiceError(failures[-1], error.code) from error
@@ -181,15 +181,11 @@ class Service:
                 raise ServiceError(
                     f"{place} answers with more than {LARGEST_REPLY:,} bytes, the most that is read"
                 )
-            return Reply(answer.status, _lower(answer.headers), content)
+            return Reply(answer.status, answer.headers, content)
 
 
 def _joined(path: tuple[str, ...]) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in path)
-
-
-def _lower(headers: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
 
 
 def _retry_after_s(headers: Message) -> float:

@@ -73,7 +73,6 @@ class GatherGemm:
     dtype that A is converted to behind the gather."""
 
     gather: Node
-    wait: Node
     gemm: Node
     a: Node
     b: Weight
@@ -272,7 +271,7 @@ def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
         return order if isinstance(order, str) else str(b)
     if cast is not None and cast.itemsize > value(wait).itemsize:
         return f"it gathers {value(wait).dtype}, of fewer bytes than {cast}"
-    return GatherGemm(argument(wait), wait, gemm, a, b, given[2], *order, cast)
+    return GatherGemm(argument(wait), gemm, a, b, given[2], *order, cast)
 
 
 def _gathered_order(a: Node, wait: Node, found: Joined | None) -> tuple[str, Size] | str:
