@@ -8,14 +8,13 @@ The command line and the report show the same lines, so that neither decides alo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any, TypeVar
 
 from tftune.db.discount import MODEL_ERROR, discount_of
 from tftune.db.evidence import BSP, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
-from tftune.db.verdict import Verdict, standing
+from tftune.db.verdict import Best, Verdict, standing
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
 from tftune.models.layout import layout_text
@@ -45,27 +44,8 @@ def assumptions(bench: str, target: str) -> list[str]:
     return [f"modelled: {chip.assumptions} (kernels/core/chips.py)"]
 
 
-@dataclass(frozen=True)
-class Line:
-    """One shape in one mode: the best trial of each variant, the fastest of them, and how many
-    configs were tried."""
-
-    shape: Shape
-    mode: str
-    winner: Trial
-    bsp: Trial | None
-    by_variant: Mapping[str, Trial]
-    verdicts: Mapping[str, Verdict]
-    """What each of these says beside BSP's; none without BSP."""
-    evaluations: int
-    """Configs tried in the search stage, failures among them."""
-    feasible: int | None = None
-    """Possible configs; None where nobody counted."""
-    tied: int = 1
-    """Configs that the measurement cannot tell from the winner, and the winner."""
-    off_by: float | None = None
-    """The winner's time over the least that a config considered may take, at 95 %; None where
-    nothing is known of it."""
+class Line(Best):
+    """One shape in one mode, as tables and figures show it."""
 
     @property
     def word(self) -> str:
@@ -125,7 +105,7 @@ class Line:
             "speedup_discounted": self.discounted,
             "evaluations": self.evaluations,
             "feasible": self.feasible,
-            "tied": self.tied,
+            "tied": len(self.tied) or 1,
             "off_by_at_most": self.off_by,
         }
 
@@ -181,8 +161,8 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
     winner = label(line.winner.config.variant)
     if line.ties_with_bsp:
         winner += " (ties with BSP)"
-    elif line.tied > 1:
-        winner += f" (tie of {line.tied})"
+    elif len(line.tied) > 1:
+        winner += f" (tie of {len(line.tied)})"
     first, last = [str(line.shape), line.mode, line.word], [tried, off_by_text(line.off_by)]
     return [*first, *times, winner, over_bsp_text(line), *last]
 
