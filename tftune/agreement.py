@@ -77,7 +77,10 @@ def _statement(found: Found, verdict: str) -> dict[str, Any]:
     try:
         return {
             "verdict": verdict,
-            "artifacts": _digests(found),
+            "artifacts": {
+                op: " ".join(one.digest[:12] for one in found.chain.of(op))
+                for op in sorted(found.artifacts)
+            },
             "machine": found.machine and f"{found.machine.target} ({found.machine.arch})",
             "served": {"allow_modelled": found.allow_modelled, "bsp_only": found.bsp_only},
             "disabled": found.disabled(),
@@ -85,14 +88,6 @@ def _statement(found: Found, verdict: str) -> dict[str, Any]:
         }
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
-
-
-def _digests(selector: Selector) -> dict[str, str]:
-    """By operation, those of its artifacts in the order in which they are asked."""
-    return {
-        op: " ".join(one.digest[:12] for one in selector.chain.of(op))
-        for op in sorted(selector.artifacts)
-    }
 
 
 def first_difference(statements: Statements) -> str | None:

@@ -60,8 +60,9 @@ def is_broken(found: Mapping[str, Any]) -> bool:
 def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
     from tftune import __version__
     from tftune.db.target import build, here, version_of
+    from tftune.models.artifact import SHIPPED
 
-    (target, why), machine = _target(), here()
+    (target, why), machine, shipped = _target(), here(), sorted(SHIPPED.glob("*.json"))
     return {
         "tftune": __version__,
         "system": platform.platform(),
@@ -75,7 +76,7 @@ def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict
         **_of_target(target),
         "why_no_target": why,
         "rocm": list(rocm.problems()),
-        "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
+        "artifacts": [_artifact(path, machine, why) for path in (*shipped, *artifacts)],
         "environment": {
             name: environment[name] for name in sorted(environment) if name.startswith(VARIABLES)
         },
@@ -93,12 +94,6 @@ def _problems(found: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{name} cannot be imported: {why}" for name, why in failed.items())
         if target not in [artifact["target"] for artifact in found["artifacts"]]:
             yield f"no artifact is for {target}: BSP runs; search here with `tftune tune`"
-
-
-def _shipped() -> list[Path]:
-    from tftune.models.artifact import SHIPPED
-
-    return sorted(SHIPPED.glob("*.json"))
 
 
 def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[str, Any]:

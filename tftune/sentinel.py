@@ -89,7 +89,8 @@ def look(op: str, target: str, db: Path) -> tuple[list[Leaf], list[Finding]]:
         rows.sort(key=lambda trial: trial.created)  # rows of another node may be imported later
         for series, trials in groups(rows, Series.of).items():
             trials = [trial for trial in trials if trial.created > ended.get(series, "")]
-            times = [(trial, us) for trial in trials if (us := _median_us(trial)) is not None]
+            outcomes = [(trial, trial.outcome) for trial in trials]
+            times = [(t, each.median_us) for t, each in outcomes if isinstance(each, Measurement)]
             if not times:
                 continue
             judged = judge(us for _, us in times)
@@ -136,10 +137,6 @@ def _past(every: Iterable[Finding]) -> tuple[dict[Series, str], set[Series]]:
         else:
             waiting.add(finding.series)
     return ended, waiting
-
-
-def _median_us(trial: Trial) -> float | None:
-    return trial.outcome.median_us if isinstance(trial.outcome, Measurement) else None
 
 
 def _said(

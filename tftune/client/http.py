@@ -161,7 +161,8 @@ class Service:
                     failures.append(_refusal(place, error))
                     if error.code not in TRANSIENT:
                         raise ServiceError(failures[-1], error.code) from error
-                    asked_s = _retry_after_s(error.headers)
+                    after = error.headers.get("Retry-After", "")
+                    asked_s = float(after) if after.isdecimal() else 0.0  # a date counts as 0
             except (URLError, HTTPException, OSError) as error:
                 reason, asked_s = getattr(error, "reason", None) or error, 0.0
                 if why := _why_for_good(reason):
@@ -186,12 +187,6 @@ class Service:
 
 def _joined(path: tuple[str, ...]) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in path)
-
-
-def _retry_after_s(headers: Message) -> float:
-    """The seconds that the service asks to wait; a date counts as 0."""
-    text = headers.get("Retry-After", "")
-    return float(text) if text.isdecimal() else 0.0
 
 
 def _why_for_good(reason: object) -> str | None:
