@@ -16,7 +16,7 @@ from synthetic import BSP, ENGINE, LARGE, OP, SHAPES, SMALL, content, model, row
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import FIELDS, Artifact, digest, parse_artifact, read_artifact
 from tftune.models.layout import LayoutModel
-from tftune.models.selector import Selector, load_artifact
+from tftune.models.selector import Selector
 from tftune.models.tree.codec import pack_layout, unpack_layout
 from tftune.models.tree.tree import DEEPEST, Leaf, Node, Split, leaves_of, pack
 
@@ -43,7 +43,7 @@ def broken(tmp_path: Path, text: str | bytes) -> str:
     path = tmp_path / "artifact.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError) as raised:
-        load_artifact(path)
+        read_artifact(path)
     assert str(path) in str(raised.value) and "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -62,7 +62,7 @@ def test_a_sound_file_says_what_was_written(tmp_path: Path, sound: dict[str, Any
         "eager": {ENGINE},
     }
     assert set(found.modes["graph"].lent) == {HALF} and len(list(found.models())) == 3
-    assert load_artifact(str(path)).select(SHAPES[1]).config == SMALL
+    assert Selector(found).select(SHAPES[1]).config == SMALL
     with pytest.raises(ValueError, match="was not read from a file"):
         _ = parse_artifact(sound).file
 
@@ -95,7 +95,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"cannot read the artifact .*none.json: No such file.*run `tftune export`"
     ):
-        load_artifact(tmp_path / "none.json")
+        read_artifact(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])

@@ -17,7 +17,7 @@ from tftune.models.artifact import FIELDS, Mode, digest, read_artifact
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import evaluate
 from tftune.models.export import Provenance, artifact_path, document, export, pack_mode, provenance
-from tftune.models.selector import Selector, load_artifact
+from tftune.models.selector import Selector
 
 OP = "all_gather_gemm"
 LAYOUT = ("fp16", "k", "kn", 8)
@@ -82,10 +82,10 @@ def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: 
     packed = {mode: pack_mode(found) for mode, found in artifact.modes.items()}
     assert json.loads(json.dumps(packed)) == content["modes"]
     assert artifact.path == path and artifact.digest == content["sha256"] == digest(content)
-    trained = Selector(replace(artifact, modes=modes))
+    trained, loaded = Selector(replace(artifact, modes=modes)), Selector(artifact)
     for mode in modes:
         for shape in paper():
-            one, other = trained.select(shape, mode), load_artifact(path).select(shape, mode)
+            one, other = trained.select(shape, mode), loaded.select(shape, mode)
             assert one.source == "measured"
             assert one.config == other.config
             assert one.source == other.source

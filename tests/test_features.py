@@ -32,7 +32,8 @@ SHAPES: dict[str, Shape] = {
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_has_a_name_and_a_meaning_of_its_own(op: str) -> None:
     """A feature that is named as a size of the shape is that size."""
-    names, meanings = features.names(op), list(features.meanings(op).values())
+    names = features.names(op)
+    meanings = [text for text, _ in operation(op).module("features").FEATURES.values()]
     assert operation(op).shape.SIZE in names and all(name.isidentifier() for name in names)
     assert all(len(text) > 3 for text in meanings)
     assert len(set(meanings)) == len(meanings) == len(names)
