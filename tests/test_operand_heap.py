@@ -21,7 +21,8 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.runtime.operands import read_in_place
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.artifact import read_artifact
+from tftune.models.selector import Selector
 from tftune.models.tree.codec import layout_of
 from tftune.tuner.bench.clock import copies
 from tftune.tuner.bench.node import NodeBench

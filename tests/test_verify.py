@@ -20,9 +20,10 @@ from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.models.artifact import read_artifact
 from tftune.models.dataset import load
 from tftune.models.export import export, provenance
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.selector import Selector
 from tftune.report.diff import diff
 from tftune.verify import check, measured_shapes, samples
 
