@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from statistics import median
@@ -382,3 +383,8 @@ def outcome_of(row: dict[str, Any]) -> Outcome:
     if not isinstance(stopped, bool):
         raise ValueError(f"stopped_early={shown(stopped)} must be true or false")
     return Measurement(times_of(row, "us"), times_of(row, "bsp_us"), error, stopped)
+
+
+def now() -> str:
+    """This instant as rows have it, UTC in ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -61,7 +61,7 @@ def test_a_sound_file_says_what_was_written(tmp_path: Path, sound: dict[str, Any
         "eager": {ENGINE},
     }
     assert set(found.modes["graph"].lent) == {HALF} and len(list(found.models())) == 3
-    assert Selector(read_artifact(path)).select(SHAPES[1]).config == SMALL
+    assert Selector(found).select(SHAPES[1]).config == SMALL
     with pytest.raises(ValueError, match="was not read from a file"):
         _ = parse_artifact(sound).file
 

@@ -16,7 +16,7 @@ import tftune
 from tftune.agreement import asked
 from tftune.db.target import Machine
 from tftune.models import chain
-from tftune.models import selector as selectors
+from tftune.models.artifact import SHIPPED
 from tftune.models.selector import Selector
 
 SHAPE = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
@@ -38,7 +38,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Selector]:
     def loaded(machine: Machine | None = None, **arguments: Any) -> Selector:
         monkeypatch.setattr("tftune.db.target.here", lambda: machine)
         monkeypatch.setattr("tftune.models.selector.Selector.warnings", lambda self: iter(()))
-        path = selectors.Path(selectors.__file__).parent / "artifacts/all_gather_gemm__h200x8.json"
+        path = SHIPPED / "all_gather_gemm__h200x8.json"
         return tftune.load(path, **arguments)
 
     return loaded

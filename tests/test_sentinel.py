@@ -19,7 +19,7 @@ from tftune import sentinel
 from tftune.db.findings import change, findings
 from tftune.db.store import Store
 from tftune.db.target import Target
-from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial
+from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial, now
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -97,7 +97,7 @@ def test_a_leaf_that_slows_down_is_a_finding_once(
         change(store, found.id, "acknowledged", "the fan", "2026-11-23")
     assert check(3) == []
     with Store.open(path) as store:
-        change(store, found.id[:4], "closed", "", sentinel.now())
+        change(store, found.id[:4], "closed", "", now())
         (closed,) = findings(store)
         assert (closed.state, closed.note) == ("closed", "the fan")
         with pytest.raises(ValueError, match=r"was closed at .*; it stays closed"):
