@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
+import drill as script
 import forked_ranks
 import pytest
 import traces
@@ -41,9 +41,9 @@ which a test shows. To see a few percent takes GPUs."""
 class Played:
     """A clean search and a drill of the same configs on emulated ranks."""
 
-    def __init__(self, script: ModuleType, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         forked_ranks.context()  # of the tests themselves: what carries the mark must end
-        self.script, self.scene = script, script.emulated(2)
+        self.scene = script.emulated(2)
         mark = os.environ[script.MARK] = f"{os.getpid()}-{time.time_ns()}"
         before = script.traces(mark, os.getpid(), 0)
         self.configs = self.scene.configs(POOL)
@@ -71,13 +71,11 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(
-    script: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Played]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Without a portfolio in the final stage, which would measure good configs a third time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "exhaustive", Effort(None, 0, "no portfolio"))
-        yield Played(script("drill"), tmp_path_factory.mktemp("drill"))
+        yield Played(tmp_path_factory.mktemp("drill"))
 
 
 def test_no_config_is_lost(played: Played) -> None:
@@ -131,7 +129,7 @@ def test_ratios_that_are_off_do_not_agree(played: Played) -> None:
         for trial in played.faulty
         if isinstance(trial.outcome, Measurement)
     ]
-    assert played.script.compare(played.clean, slower, played.drill).agree < AGREEING
+    assert script.compare(played.clean, slower, played.drill).agree < AGREEING
 
 
 def slowed(outcome: Measurement) -> Measurement:
@@ -151,12 +149,11 @@ def test_nothing_is_left(played: Played) -> None:
 
 
 def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
-    script: Callable[[str], ModuleType],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     tftune: Tftune,
 ) -> None:
-    scene = script("drill").emulated(2)
+    scene = script.emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: scene.target)
     monkeypatch.setattr(
