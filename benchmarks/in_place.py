@@ -82,8 +82,7 @@ def serve(shapes: Sequence[Shape], mode: str) -> None:
     told = confirmed(tftune.Workspace.create(None, PAYLOAD_BYTES), shapes, mode)
     if dist.get_rank() == 0:
         print(json.dumps(told), flush=True)
-    dist.barrier()
-    dist.destroy_process_group()
+    launch.leave()
 
 
 def in_place(options: argparse.Namespace, shapes: Sequence[Shape]) -> Any:

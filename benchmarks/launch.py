@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -24,34 +19,6 @@ def parser(doc: str | None, **more: str) -> argparse.ArgumentParser:
     """A parser whose help is a script's docstring, as it is written there."""
     as_written = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=doc, formatter_class=as_written, **more)
-
-
-def supervise(world: int, seconds: float, arguments: Sequence[str], script: str | Path) -> int:
-    """Start this script for each rank, with --world, --folder and --rank; end all processes with
-    the first that fails, or after so many seconds. The exit code."""
-    until = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, script, *arguments, "--world", str(world), "--folder", folder]
-        ranks = [
-            subprocess.Popen([*command, "--rank", str(rank)], env=os.environ | NO_MULTICAST)
-            for rank in range(world)
-        ]
-        try:
-            while any(process.poll() is None for process in ranks):
-                if failed := [
-                    f"rank {r} with {p.returncode}" for r, p in enumerate(ranks) if p.poll()
-                ]:
-                    print(f"ended: {', '.join(failed)}", file=sys.stderr)
-                    return 1
-                if time.monotonic() > until:
-                    print(f"ranks had not ended after {seconds:.0f} s: killed", file=sys.stderr)
-                    return 1
-                time.sleep(0.05)
-            return int(any(process.returncode for process in ranks))
-        finally:
-            for process in ranks:
-                process.kill()
-                process.wait()
 
 
 def torchrun(world: int, script: str) -> list[str]:

@@ -233,7 +233,7 @@ def engine_rows() -> Iterator[list[str]]:
 
 
 def fastest(row: speedup.Line) -> str:
-    return f"{gain_of(row):.2f} ({row.median_us(row.winner.config.variant):.1f})"
+    return f"{gain_of(row):.2f} ({row.winner_us:.1f})"
 
 
 def text(rows: Sequence[Sequence[str]]) -> str:
@@ -379,8 +379,7 @@ def shared_sets(trials: list[Trial], target: str) -> Iterator[list[str]]:
 
 
 def shares(rows: Sequence[speedup.Line], target: str) -> list[limit.Share]:
-    times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
-    return limit.shares(times, Target.parse(target).chip)
+    return limit.shares(((row.shape, row.winner_us) for row in rows), Target.parse(target).chip)
 
 
 def sizes(rows: Sequence[speedup.Line]) -> str:

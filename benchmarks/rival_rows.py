@@ -10,13 +10,12 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from tftune.db.trial import Failure, Measurement, shape_of
+from tftune.db.trial import Failure, Measurement, Outcome, outcome_of, outcome_row, shape_of
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 OP = "all_gather_gemm"
 """The operation of rows that name none."""
-Outcome = Measurement | Failure
 
 
 @dataclass(frozen=True)
@@ -32,27 +31,16 @@ class Row:
 
     def to_json(self) -> str:
         """One line, its keys and decimals those of the rows under db/trials."""
-        outcome, config = self.outcome, self.config and self.config.to_dict()
         row = {"op": self.shape.op, "shape": str(self.shape), "mode": self.mode, "name": self.name}
-        if isinstance(outcome, Failure):
-            told: dict[str, object] = {"failure": outcome.kind, "text": outcome.text}
-        else:
-            us, bsp_us = (
-                [round(one, 2) for one in us] for us in (outcome.samples_us, outcome.bsp_samples_us)
-            )
-            told = {"us": us, "bsp_us": bsp_us, "check_error": outcome.check_error}
-        return json.dumps(row | {"config": config} | told)
+        config = self.config and self.config.to_dict()
+        return json.dumps(row | {"config": config} | outcome_row(self.outcome))
 
     @classmethod
     def from_json(cls, line: str) -> Row:
         row = json.loads(line)
-        if "failure" in row:
-            outcome: Outcome = Failure(row["failure"], row["text"])
-        else:
-            outcome = Measurement(tuple(row["us"]), tuple(row["bsp_us"]), row["check_error"])
         shape, config = shape_of(row.get("op", OP), row["shape"]), row["config"]
         config = config and Config.from_dict(config)
-        return cls(shape, row["mode"], row["name"], config, outcome)
+        return cls(shape, row["mode"], row["name"], config, outcome_of(row))
 
     def __str__(self) -> str:
         outcome = self.outcome

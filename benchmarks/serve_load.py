@@ -25,15 +25,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import launch
 import sqlalchemy as sa
 
-from tftune.db.row_files import read_rows
+from tftune.db.row_files import read_rows, row_lines
 from tftune.db.trial import Run, Trial, shape_of
 from tftune.models.artifact import SHIPPED, parse_artifact
 from tftune.serve import artifacts, tokens
@@ -68,11 +67,9 @@ def chunks(count: int, name: str) -> Iterator[Chunk]:
 
 
 def chunk(run: Run, trials: Sequence[Trial], name: str) -> Chunk:
-    rows: list[dict[str, Any]] = [{"run": asdict(run) | {"id": name}}]
-    rows += [{"trial": trial.to_dict() | {"run": name}} for trial in trials]
-    ids = tuple(Trial.from_dict(row["trial"]).id for row in rows[1:])
-    text = "".join(json.dumps(row, sort_keys=True, separators=(",", ":")) + "\n" for row in rows)
-    return Chunk(gzip.compress(text.encode(), 1), ids)
+    renamed = [replace(trial, run=name) for trial in trials]
+    text = "".join(row_lines([replace(run, id=name)], renamed))
+    return Chunk(gzip.compress(text.encode(), 1), tuple(trial.id for trial in renamed))
 
 
 class Server:

@@ -62,6 +62,10 @@ class Line:
     def interval(self) -> tuple[float, float]:
         return speedup_interval(self.winner)
 
+    @property
+    def winner_us(self) -> float:
+        return self.median_us(self.winner.config.variant)
+
     def median_us(self, variant: str) -> float:
         """The variant's median; for BSP the one beside the winner: in eager mode it drifts from
         minute to minute, and the ratio is of the same rounds."""
@@ -204,8 +208,7 @@ def family_report(trials: list[Trial], chip: Chip, rates: str) -> Iterator[str]:
         if chip.missing(2):
             yield f"\nno limit is computed: {chip.why_no_model(2)}"
             continue
-        times = ((row.shape, row.median_us(row.winner.config.variant)) for row in rows)
-        shares = limit.shares(times, chip)
+        shares = limit.shares(((row.shape, row.winner_us) for row in rows), chip)
         allowed = f"what the {rates} rates of {chip.name} allow, computed"
         yield f"\n{allowed}, and the winner, measured; microseconds ({chip.assumptions})\n"
         yield from limit.table(shares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -40,16 +40,10 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Series):
     """A time that has moved, and what became of it."""
 
     id: str
-    op: str
-    shape: str
-    mode: str
-    target: str
-    config: str
-    kernel: str
     opened: str
     """UTC, ISO 8601: when the last of its checks was measured."""
     ratio: float
@@ -70,15 +64,15 @@ class Finding:
 
     @property
     def series(self) -> Series:
-        return Series(self.op, self.shape, self.mode, self.target, self.config, self.kernel)
+        return Series(**{each.name: getattr(self, each.name) for each in fields(Series)})
 
     @classmethod
     def new(cls, series: Series, moved: Moved, opened: str, text: str) -> Finding:
         """Its id is a digest of the leaf and the moment: the same finding twice is one."""
         name = json.dumps([*asdict(series).values(), opened]).encode()
         return cls(
-            sha256(name).hexdigest()[:12],
             **asdict(series),
+            id=sha256(name).hexdigest()[:12],
             opened=opened,
             ratio=round(moved.ratio, 4),
             low=round(moved.low, 4),
@@ -88,7 +82,7 @@ class Finding:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"config": json.loads(self.config)}
+        return {"id": self.id} | asdict(self) | {"config": json.loads(self.config)}
 
 
 def findings(store: Store) -> list[Finding]:

@@ -37,10 +37,9 @@ class DamagedError(StoreError):
     problem found."""
 
 
-def refuse_network(path: Path, mount_table: str | None = None) -> None:
-    """Raise StoreError where `path` lies on a network file system. `mount_table`: the text of
-    /proc/self/mountinfo."""
-    if kind := network_file_system(path, _mount_table() if mount_table is None else mount_table):
+def refuse_network(path: Path) -> None:
+    """Raise StoreError where `path` lies on a network file system."""
+    if kind := network_file_system(path, _mount_table()):
         raise StoreError(
             f"{path} is on a network file system ({kind}), where SQLite loses rows; give a file "
             "on a local disk with --db"
@@ -48,7 +47,8 @@ def refuse_network(path: Path, mount_table: str | None = None) -> None:
 
 
 def network_file_system(path: Path, mount_table: str) -> str | None:
-    """The type of the network file system that holds the absolute `path`, or None."""
+    """The type of the network file system that holds the absolute `path`, or None. `mount_table`:
+    the text of /proc/self/mountinfo."""
     longest, kind = -1, ""
     for line in mount_table.splitlines():
         before, _, after = line.partition(" - ")

@@ -189,7 +189,7 @@ def build() -> dict[str, str]:
     """
     versions = {"python": platform.python_version()}
     for name, distributions in _DISTRIBUTIONS.items():
-        installed = [text for text in map(_installed, distributions) if text]
+        installed = [text for text in map(version_of, distributions) if text]
         versions |= {name: installed[0]} if installed else {}
     if driver := _driver():
         versions |= {"driver": driver, **_runtime()}
@@ -206,7 +206,8 @@ def minor(version: str) -> list[str]:
     return version.split(".")[:2]
 
 
-def _installed(distribution: str) -> str | None:
+def version_of(distribution: str) -> str | None:
+    """None where it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:

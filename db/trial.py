@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from statistics import median
@@ -311,14 +312,7 @@ class Trial:
             "created": self.created,
         }  # fmt: skip
         row |= {"condition": self.condition} if self.condition else {}
-        if isinstance(self.outcome, Failure):
-            return row | {"failure": self.outcome.kind, "text": self.outcome.text}
-        row |= {
-            "us": [round(us, 2) for us in self.outcome.samples_us],
-            "bsp_us": [round(us, 2) for us in self.outcome.bsp_samples_us],
-        }
-        row["check_error"] = self.outcome.check_error
-        return row | ({"stopped_early": True} if self.outcome.stopped_early else {})
+        return row | outcome_row(self.outcome)
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Trial:
@@ -327,7 +321,7 @@ class Trial:
         refuse_all_but_words({"condition": ""} | row, (*TEXTS, "condition"))
         refuse_all_but_target(row["target"])
         refuse_all_but_instant("created", row["created"])
-        outcome = _failed(row) if "failure" in row else _measured(row)
+        outcome = outcome_of(row)
         return cls(
             shape_of(row["op"], row["shape"]), Config.from_dict(row["config"]), row["mode"],
             row["target"], row["bench"], row["run"], row["kernel"], outcome, row["stage"],
@@ -363,12 +357,21 @@ def shape_of(op: str, text: str) -> Shape:
     return shape
 
 
-def _failed(row: dict[str, Any]) -> Failure:
-    refuse_all_but_text(row, ("failure", "text"))
-    return Failure(row["failure"], row["text"])
+def outcome_row(outcome: Outcome) -> dict[str, Any]:
+    """What a row says of an outcome; times with two decimals."""
+    if isinstance(outcome, Failure):
+        return {"failure": outcome.kind, "text": outcome.text}
+    both = {"us": outcome.samples_us, "bsp_us": outcome.bsp_samples_us}
+    row: dict[str, Any] = {name: [round(us, 2) for us in samples] for name, samples in both.items()}
+    row["check_error"] = outcome.check_error
+    return row | ({"stopped_early": True} if outcome.stopped_early else {})
 
 
-def _measured(row: dict[str, Any]) -> Measurement:
+def outcome_of(row: dict[str, Any]) -> Outcome:
+    """The outcome that a row says; raises KeyError or ValueError where it says none."""
+    if "failure" in row:
+        refuse_all_but_text(row, ("failure", "text"))
+        return Failure(row["failure"], row["text"])
     error, stopped = row["check_error"], row.get("stopped_early", False)
     if error is not None:
         if not is_number(error) or not 0 <= error < LARGEST_ERROR:
@@ -380,3 +383,8 @@ def _measured(row: dict[str, Any]) -> Measurement:
     if not isinstance(stopped, bool):
         raise ValueError(f"stopped_early={shown(stopped)} must be true or false")
     return Measurement(times_of(row, "us"), times_of(row, "bsp_us"), error, stopped)
+
+
+def now() -> str:
+    """This instant as rows have it, UTC in ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")

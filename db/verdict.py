@@ -8,6 +8,7 @@ the same functions of evidence, and takes the same discount off.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tftune.db.discount import discount_of
@@ -22,6 +23,7 @@ from tftune.db.evidence import (
     over_bsp,
 )
 from tftune.db.trial import Trial
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
 
@@ -68,6 +70,31 @@ class Standing(NamedTuple):
     """What each of these says beside BSP's; none without BSP."""
     ranked: list[Config]
     """What was measured, the fastest first."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The outcome for one shape in one mode. After a search the trials are of the final stage where
+    BSP could be measured there."""
+
+    shape: Shape
+    mode: str
+    winner: Trial
+    bsp: Trial | None
+    by_variant: Mapping[str, Trial]
+    """The best trial of each."""
+    verdicts: Mapping[str, Verdict]
+    """What each of these says beside BSP's; none without BSP."""
+    evaluations: int
+    """Configs tried in the search stage, failures among them."""
+    feasible: int | None = None
+    """Possible configs; None where nobody counted."""
+    tied: tuple[Config, ...] = ()
+    """The winner, and the configs that noise, or 1 %, does not tell from it: see `evidence.tied`;
+    empty where nobody looked."""
+    off_by: float | None = None
+    """The winner's time over the least that a config considered may take, at 95 %; None where
+    nothing is known of it."""
 
 
 def standing(

@@ -198,17 +198,13 @@ class Dataset:
 
     @cached_property
     def matrix(self) -> tuple[Shape, ...]:
-        """The shapes of the matrix, on which a portfolio was measured."""
-        return tuple(shape for shape in self.shapes if self._in_matrix[shape])
-
-    @cached_property
-    def _in_matrix(self) -> Mapping[Shape, bool]:
-        """Whether something was measured at a shape as one of the configs that are measured
-        everywhere."""
-        return {
-            shape: any(trial.stage == "matrix" for trial in self.outcomes[shape].values())
+        """The shapes of the matrix, where some config was measured as one of those that are
+        measured everywhere."""
+        return tuple(
+            shape
             for shape in self.shapes
-        }
+            if any(trial.stage == "matrix" for trial in self.outcomes[shape].values())
+        )
 
 
 class Possible:

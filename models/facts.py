@@ -115,12 +115,6 @@ def asked(op: str, *, told: bool) -> tuple[str, ...]:
     return (*of_config, *(gathered if told else ()))
 
 
-def words(op: str) -> dict[str, str]:
-    """What each feature of the two trees is, in words."""
-    of_config, gathered = _declared(op)
-    return {name: meaning for name, (meaning, _) in {**of_config, **gathered}.items()}
-
-
 def read(op: str, content: Mapping[str, Any]) -> FactsModel:
     """The model of such a dict; raises KeyError, TypeError or ValueError where it is none."""
     forms = tuple(Form(op, tuple(map(int, steps))) for steps in content["forms"])

@@ -31,11 +31,6 @@ def names(op: str) -> tuple[str, ...]:
     return tuple(_features(op))
 
 
-def meanings(op: str) -> dict[str, str]:
-    """What each feature is, in words."""
-    return {name: meaning for name, (meaning, _) in _features(op).items()}
-
-
 def vector(op: str, shape: Shape) -> tuple[float, ...]:
     """The features of one shape; raises ValueError where the shape belongs to another operation."""
     if shape.op != op:

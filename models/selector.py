@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from tftune.db.discount import discount_of
@@ -22,7 +21,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.models.answerer import Answerer, Terms
-from tftune.models.artifact import Artifact, read_artifact
+from tftune.models.artifact import Artifact
 from tftune.models.bracket import Bracket
 from tftune.models.chain import Chain
 from tftune.models.compatibility import log_once
@@ -304,8 +303,3 @@ def fallback(shape: Shape, target: Target | None = None) -> Config:
         return next(form for form in forms if space.why_invalid(shape, form, chip) is None)
     except (ArithmeticError, LookupError, ValueError, StopIteration):
         return next(space.configs(shape, chip, ("bsp",)), space.complete(Config("bsp")))
-
-
-def load_artifact(path: Path | str, *, allow_modelled: bool = False) -> Selector:
-    """The selector of one artifact file; raises ValueError where the file cannot be trusted."""
-    return Selector(read_artifact(Path(path)), allow_modelled=allow_modelled)

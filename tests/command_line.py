@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 OP = "all_gather_gemm"
 SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
@@ -48,6 +51,21 @@ def refused(ran: Ran, *parts: str) -> bool:
     assert (ran.code, ran.out) == (2, "") and "Traceback" not in ran.err
     assert [part for part in parts if part not in last] == []
     return True
+
+
+def run(line: str) -> int:
+    """The exit code of a command of this process."""
+    from tftune.cli import app as cli
+
+    with pytest.raises(SystemExit) as ended:
+        cli.main(line.split())
+    return int(ended.value.code or 0)
+
+
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
+    that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def programs(command: Any = None, path: str = "tftune") -> Iterator[tuple[str, Any]]:

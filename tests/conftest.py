@@ -3,13 +3,10 @@ there are."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,20 +88,6 @@ def ranks_start_anew() -> Iterator[None]:
 def root() -> Path:
     """The repository's root folder."""
     return Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="session")
-def script(root: Path) -> Callable[[str], ModuleType]:
-    """script(name): a script of benchmarks/ as a module."""
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, root / f"benchmarks/{name}.py")
-        assert spec is not None and spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
 
 
 def gpus_here() -> int:
@@ -253,9 +236,7 @@ def tftune(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Tftune:
     """Run a command line inside this process, in an empty folder."""
-    from command_line import Ran
-
-    from tftune.cli import app as cli
+    import command_line
 
     monkeypatch.chdir(tmp_path)
     for name in ("TFTUNE_DB", "TFTUNE_DEBUG"):
@@ -263,9 +244,7 @@ def tftune(
 
     def run(line: str) -> Ran:
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main(line.split())
-        return Ran((int(ended.value.code or 0), *capsys.readouterr()))
+        return command_line.Ran((command_line.run(line), *capsys.readouterr()))
 
     return run
 
@@ -292,17 +271,13 @@ def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], F
 
 
 @pytest.fixture(scope="session")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a quick search of two shapes on the model bench."""
-    from command_line import SEARCH
-
-    from tftune.cli import app as cli
+    from command_line import SEARCH, run
 
     db = tmp_path_factory.mktemp("searched") / "t.db"
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*SEARCH.split(), "--db", str(db)])
-    assert not ended.value.code
-    yield db
+    assert run(f"{SEARCH} --db {db}") == 0
+    return db
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status == 0:
             self.close_connection = True
             self.connection.close()
-        elif status in (301, 302):
+        elif status == 302:
             self._send(status, b"", {"Location": "http://127.0.0.1:1/"})
         elif status != 200:
             self._answer(status, {"detail": f"asked to answer {status}"})

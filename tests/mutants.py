@@ -96,8 +96,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tftune/operator.py",
         "self.name, words, numbers, config,",
         "self.name, words, config,",
-        "tests/test_all_reduce.py::"
-        "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[two_shot]",
+        "tests/test_ops.py::"
+        "test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator[True]",
     ),
     Mutant(
         "a sub-group gathers over all ranks",
@@ -126,7 +126,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tftune/graph_pass/flight.py",
         "kernel.prepend(wait)",
         "pass",
-        "tests/test_compile_pass.py::test_no_collective_is_in_flight_beside_a_kernel",
+        "tests/test_compile_pass_faults.py"
+        "::test_no_collective_of_any_kind_is_in_flight_beside_a_kernel",
     ),
     Mutant(
         "a slice of joined columns is taken for a whole tensor",
@@ -190,21 +191,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "models/chain.py",
         "        if here == measured:\n",
         "        if True:\n",
-        "tests/test_selector.py::test_a_stale_kernel_disables_exactly_its_own_answers",
+        "tests/test_layout.py::test_what_was_the_fastest_with_another_source_does_not_answer",
     ),
     Mutant(
         "what was confirmed is forgotten with the memory of answers",
         "models/selector.py",
         "        self._confirmed[mode, shape.key] = self._answers",
         "        self._answers",
-        "tests/test_selector.py::test_what_was_confirmed_outlives_the_memory_of_answers",
+        "tests/test_shortlist.py::TestConfirm::test_it_outlives_the_memo",
     ),
     Mutant(
         "ranks that do not agree forget their machine",
         "models/selector.py",
         "bsp_only=reason, machine=self.machine,",
         "bsp_only=reason,",
-        "tests/test_selector.py::test_a_restricted_selector_still_compares_its_machine",
+        "tests/test_selector.py::test_restricted_to_bsp_it_still_compares_its_machine",
     ),
     Mutant(
         "the model plays tiles as they are dealt, whatever xcds is",

@@ -71,6 +71,11 @@ class Served:
     def post(self, path: str, scopes: str | None = "admin", **more: Any) -> Any:
         return self.ask("POST", path, scopes, **more)
 
+    def routes(self) -> list[tuple[str, str]]:
+        """Methods and paths of the schema."""
+        paths = self.client.app.openapi()["paths"]  # type: ignore[attr-defined]
+        return [(method.upper(), path) for path, of in paths.items() for method in of]
+
     def push(self, body: bytes, node: str = "node-1", scopes: str = "rows") -> Any:
         return self.post("/v1/rows", scopes, content=body, headers={"x-tftune-node": node})
 
@@ -123,20 +128,15 @@ def place_of(kind: str, folder: Path) -> Iterator[str]:
         engine.dispose()
 
 
-def programs() -> Path | None:
-    """The folder of Debian's newest PostgreSQL; None where there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
-
-
 @functools.cache
 def postgresql() -> str:
     """The folder of the socket of a PostgreSQL of this process, which ends with it."""
     import atexit
 
-    programs_at = programs()
-    if programs_at is None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
         pytest.skip("there is no PostgreSQL; `apt-get install postgresql` brings it")
+    programs_at = found[-1].parent
     folder = Path(tempfile.mkdtemp(prefix="tftune-pg-"))
     as_user: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root

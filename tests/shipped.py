@@ -1,5 +1,4 @@
-"""The artifacts that come with tftune; those of an older schema are skipped until they are exported
-again."""
+"""The artifacts that come with tftune."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tftune.models.artifact import SCHEMA, SHIPPED
+from tftune.models.artifact import SHIPPED
 
 PATHS = sorted(SHIPPED.glob("*.json"))
 
@@ -19,21 +18,8 @@ def document(path: Path) -> dict[str, Any]:
     return found
 
 
-def _old(path: Path) -> pytest.MarkDecorator:
-    found = document(path)["schema"] if path.exists() else None
-    return pytest.mark.skipif(
-        found != SCHEMA,
-        reason=f"{path.name} is of schema {found}, and this tftune reads {SCHEMA}: export it again",
-    )
-
-
 def each(modelled: bool | None = None) -> list[Any]:
     """Every shipped artifact as a parameter of a test; or those whose times are modelled, or
     measured."""
     kept = [path for path in PATHS if modelled is None or document(path)["modelled"] == modelled]
-    return [pytest.param(path, marks=_old(path), id=path.stem) for path in kept]
-
-
-def needs(op: str, target: str) -> pytest.MarkDecorator:
-    """A test that asks this artifact."""
-    return _old(SHIPPED / f"{op}__{target}.json")
+    return [pytest.param(path, id=path.stem) for path in kept]

@@ -4,11 +4,14 @@ answered."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import mul
+from pathlib import Path
 from typing import Any
 
 import stored
 
+from tftune.db import target
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -22,7 +25,7 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.models import lending
 from tftune.models.artifact import Artifact, Lent, Mode
 from tftune.models.dataset import Dataset, load
-from tftune.models.export import document, provenance
+from tftune.models.export import document, provenance, write
 from tftune.models.formula.formula import Formula
 from tftune.models.layout import Known, LayoutModel
 from tftune.models.selector import Selector
@@ -141,15 +144,27 @@ def learned(data: Dataset) -> Mode:
 
 
 def content(
-    trials: Sequence[Trial], build: Mapping[str, str] | None = None, bench: str = "node"
+    trials: Sequence[Trial],
+    build: Mapping[str, str] | None = None,
+    held_out: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The document of an artifact of these rows, of every mode that they have."""
-    modes = sorted({trial.mode for trial in trials}, reverse=True)
-    datasets = {mode: load(trials, trials[0].op, trials[0].target, mode, bench) for mode in modes}
+    first, modes = trials[0], sorted({trial.mode for trial in trials}, reverse=True)
+    datasets = {mode: load(trials, first.op, first.target, mode, first.bench) for mode in modes}
     return document(
         {mode: learned(data) for mode, data in datasets.items()},
-        provenance(datasets, {}, build or {}),
+        provenance(datasets, held_out or {}, build or {}),
     )
+
+
+def exported(
+    trials: Sequence[Trial],
+    path: Path,
+    build: Mapping[str, str] | None = None,
+    held_out: Mapping[str, Any] | None = None,
+) -> Path:
+    """The file of such a document; of the build of this process, if none is given."""
+    return write(content(trials, target.build() if build is None else build, held_out), path)
 
 
 def known(place: Shape, configs: Sequence[Config], laws: Mapping[Config, Law] = LAWS) -> Known:
@@ -189,6 +204,23 @@ def model(
 def _formula(shapes: Sequence[Shape], config: Config, weights: Sequence[float]) -> Formula:
     sizes = [getattr(place, place.SIZE) for place in shapes if possible(place, [config])]
     return Formula(tuple(weights), (), min(sizes), max(sizes))
+
+
+def scaled(
+    factor: float, *configs: Config, weights: Mapping[Config, tuple[float, ...]] = WEIGHTS
+) -> dict[Config, tuple[float, ...]]:
+    """The weights, of which these configs take so many times as long."""
+    return {
+        config: tuple(factor * weight for weight in each) if config in configs else each
+        for config, each in weights.items()
+    }
+
+
+def stale(model: LayoutModel, *configs: Config) -> LayoutModel:
+    """Its times of these configs are of another source than is installed."""
+    codes = zip(model.configs, model.kernels, strict=True)
+    kernels = tuple("0" * 12 if config in configs else code for config, code in codes)
+    return replace(model, kernels=kernels)
 
 
 def selector(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import forked_ranks
 import stand_ins
-from synthetic import learned
+from synthetic import exported
 
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
+from tftune.models.artifact import digest
 
 OP = "all_gather_gemm"
 WORLD, BROKEN = 8, 5
@@ -22,17 +23,7 @@ WORLD, BROKEN = 8, 5
 def test_all_ranks_agree_or_all_refuse_alike(
     make_rows: Callable[..., list[Trial]], tmp_path: Path
 ) -> None:
-    from tftune.db.target import build
-    from tftune.models.artifact import digest
-    from tftune.models.dataset import load
-    from tftune.models.export import export, provenance
-
-    dataset = load(make_rows(paper(), bench="node"), OP, "h200x8", "graph", "node")
-    sound = export(
-        {"graph": learned(dataset)},
-        tmp_path / "sound.json",
-        provenance({"graph": dataset}, {}, build()),
-    )
+    sound = exported(make_rows(paper(), bench="node"), tmp_path / "sound.json")
     content = json.loads(sound.read_text())
     (tmp_path / "edited.json").write_text(json.dumps(content | {"rows": 7}))
     (tmp_path / "cut.json").write_text(sound.read_text()[:-100])

@@ -1,5 +1,4 @@
-"""all_reduce beside its contract: its sets and space, its host, its operator, and the whole way on
-the model."""
+"""all_reduce beside its contract: its sets and space, its host, and the whole way on the model."""
 
 from __future__ import annotations
 
@@ -7,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from audited import audited
+import torch
 from draws import draw
 from fingerprint import host_trace
+from lone import lone
 
-from tftune.kernels.all_reduce import AllReduce, host
+from tftune import ops
+from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce.limit import limit, part
 from tftune.kernels.all_reduce.space import SPACE, TORCH, payload_bytes, shares
 from tftune.kernels.all_reduce.workloads import SHAPE_SETS
-from tftune.kernels.comm import emulated
-from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import H200, MI300X, Chip
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, MAILBOX_BYTES, Config
 from tftune.models.selection import Selection
@@ -110,17 +109,6 @@ def test_every_form_is_held_against_the_fused_variants() -> None:
     assert SPACE.fallbacks(AllReduce(8, 4096, 8))[0]["form"] == "library"
 
 
-def test_audited_kernels_for_amd_spill_only_where_a_rule_says_so() -> None:
-    """`tftune audit all_reduce --pool 2`, which compiles what a learned rule refuses, too."""
-    rows = audited("all_reduce")
-    assert len(rows) > 100 and not [row for row in rows if row.failure]
-    spilling = [row for row in rows if row.resources and row.resources.spilled_bytes]
-    for row in spilling:
-        shape = AllReduce.parse(f"m=8192,{row.shape}")
-        assert "would spill" in (SPACE.why_invalid(shape, row.config, MI300X) or "")
-    assert spilling
-
-
 def test_the_library_sums_once_and_the_norm_follows() -> None:
     shape = AllReduce(64, 8192, 8, norm="rms")
     kinds = {
@@ -164,88 +152,29 @@ def test_the_model_is_above_the_limit_and_grows_with_the_rows(mode: str) -> None
             assert times == sorted(times) and len(times) >= 2
 
 
-def refused(workspace: Workspace) -> list[str]:
-    """What the host says of operands that do not fit."""
-    import torch
-
-    x = torch.zeros(4, 64, dtype=torch.bfloat16)
-    weight, config = torch.ones(64).bfloat16(), Config("one_shot", programs=8)
-    calls: list[dict[str, Any]] = [
-        dict(x=x[:, :60].contiguous()),
-        dict(x=x.float()),
-        dict(x=x.view(2, 2, 64)),
-        dict(x=x, residual=x),
-        dict(x=x, residual=x[:2], weight=weight),
-        dict(x=x, residual=x, weight=weight.half()),
-        dict(x=x.t()),
-        dict(x=x, out=x.new_empty(4, 32)),
-        dict(x=x, residual=x, weight=weight, out=torch.empty_like(x)),
-        dict(x=x, residual=x, weight=weight, eps=-1e-5),
-    ]
-    said = []
-    for call in calls:
-        try:
-            host.all_reduce(workspace=workspace, config=config, **call)
-            said.append("nothing")
-        except ValueError as error:
-            said.append(str(error))
-    return said
+X, WEIGHT = torch.zeros(4, 64, dtype=torch.bfloat16), torch.ones(64).bfloat16()
+NORMED = dict(residual=X, weight=WEIGHT)
 
 
-def test_operands_that_do_not_fit_are_named() -> None:
-    (said,) = emulated.run(1, refused)
-    wanted = (
-        "n=60 must be a multiple of 8",
-        "x is torch.float32",
-        "x must have 2 dimensions, not 3",
-        "residual and weight belong together",
-        "residual is [2, 64] but must be [4, 64]",
-        "weight is torch.float16",
-        "n=4 must be a multiple of 8",
-        "out is [4, 32] but must be [4, 64]",
-        "out is [4, 64] but must be [2, 4, 64]",
-        "eps=-1e-05 must be a finite number of at least 0",
-    )
-    assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
-
-
-def traced(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer that reduces: as a plain call and traced whole, with and
-    without a norm and `out`."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.kernels.all_reduce import reference
-    from tftune.tuner.bench.check import relative_error
-
-    knobs = {} if variant == "bsp" else {"programs": 8}
-    tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
-        Config(variant, **knobs), "fallback", "as told"
-    )
-    errors = []
-    for norm, eps in (("none", 1e-6), ("rms", 1e-6), ("rms", 0.5)):
-        shape = AllReduce(3, 64, workspace.world, norm=norm)
-        x, *added = reference.make_inputs(shape, workspace.rank, 0)
-        exact = reference.reference(shape, x, *added, workspace.group, eps=eps)
-        given = dict(zip(("residual", "weight"), added, strict=False)) | {"eps": eps}
-
-        def layer(x: Any, out: Any, given: dict[str, Any] = given) -> Any:
-            return ops.all_reduce(x * 1, workspace, **given, out=out) * 1
-
-        for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
-            for out in (None, reference.make_output(shape).fill_(torch.nan)):
-                errors.append(relative_error(call(x, out), exact) / reference.tolerance(shape))
-                assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
-        residual, weight = added or (None, None)
-        torch.library.opcheck(
-            torch.ops.tftune.all_reduce.default,
-            (x, workspace.handle, residual, weight, "graph", eps),
-        )
-    return errors
-
-
-@pytest.mark.parametrize("variant", ["two_shot", pytest.param("bsp", marks=pytest.mark.thorough)])
-def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
-    for errors in emulated.run(2, traced, variant):
-        assert len(errors) == 12 and max(errors) < 1
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (dict(x=X[:, :60].contiguous()), "n=60 must be a multiple of 8"),
+        (dict(x=X.float()), "x is torch.float32"),
+        (dict(x=X.view(2, 2, 64)), "x must have 2 dimensions, not 3"),
+        (dict(residual=X), "residual and weight belong together"),
+        (NORMED | dict(residual=X[:2]), r"residual is \[2, 64\] but must be \[4, 64\]"),
+        (NORMED | dict(weight=WEIGHT.half()), "weight is torch.float16"),
+        (dict(x=X.t()), "n=4 must be a multiple of 8"),
+        (dict(out=X.new_empty(4, 32)), r"out is \[4, 32\] but must be \[4, 64\]"),
+        (NORMED | dict(out=X.clone()), r"out is \[4, 64\] but must be \[2, 4, 64\]"),
+        (NORMED | dict(eps=-1e-5), "eps=-1e-05 must be a finite number of at least 0"),
+    ],
+)
+def test_operands_that_do_not_fit_are_named(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], sentence: str
+) -> None:
+    told = Selection(Config("one_shot", programs=8), "fallback", "told")
+    monkeypatch.setattr("tftune.select_kernel", lambda *_: told)
+    with pytest.raises(ValueError, match=sentence):
+        ops.all_reduce(**{"x": X} | given, workspace=lone(1))

@@ -62,7 +62,6 @@ def test_ten_thousand_sizes_keep_memory_flat(monkeypatch: pytest.MonkeyPatch, op
         monkeypatch.setattr(torch.distributed, name, _nothing)
     monkeypatch.setattr(KernelSource, "compile", lambda source, target=None: None)
     monkeypatch.setattr(plan, "interpreted", lambda *given: _nothing)
-    monkeypatch.setattr("tftune.kernels.all_reduce.host.interpreted", plan.interpreted)
     monkeypatch.setattr("tftune.kernels.all_reduce.variants.bsp._library", lambda *given: _nothing)
     monkeypatch.setattr(tftune, "_default", selector := Selector())
     workspace, dice = lone(generation_bytes=1 << 20), random.Random(5)
@@ -165,7 +164,8 @@ def test_what_a_capture_counts_is_one_place_for_each_shape(tmp_path: Any) -> Non
 
 def split(workspace: Workspace) -> list[float]:
     """Errors, in tolerances, of calls of one shape whose parts are added up by 2 and by 4."""
-    from tftune.kernels.all_gather_gemm import host, reference
+    from tftune.kernels.all_gather_gemm import reference
+    from tftune.ops import operators
     from tftune.tuner.bench.check import relative_error
 
     shape, found = AllGatherGemm(7, 40, 1024, workspace.world), []
@@ -174,7 +174,9 @@ def split(workspace: Workspace) -> list[float]:
     for parts in (2, 4, 2, 4):
         small = dict(block_m=16, block_n=32, block_k=64, rows_per_flag=16, k_per_flag=256)
         config = Config("push", **small, group_m=1, comm_programs=8, split_k=parts, num_warps=4)
-        c = host.all_gather_gemm(a, b, workspace, config)
+        c = operators.ALL_GATHER_GEMM.call(
+            (a, b), workspace, ("k", "kn"), "graph", None, config=config
+        )
         found.append(relative_error(c, exact) / reference.tolerance(shape))
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from command_line import OP, Tftune, refused
-from test_ops import alone
+from lone import lone
 
 import tftune as public
 from tftune import ops
@@ -53,7 +53,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """call(m, mode): one call of an operation whose plan does nothing, in one workspace."""
     monkeypatch.setattr(host, "prepare", lambda shape, config, workspace: lambda a, b, c: None)
     monkeypatch.setattr(public, "_default", Selector())
-    here, b = alone(), torch.zeros(16, 16, dtype=torch.float16)
+    here, b = lone(), torch.zeros(16, 16, dtype=torch.float16)
 
     def run(m: int = 4, mode: str = "graph") -> Any:
         a = torch.zeros(m, 8, dtype=torch.float16)

@@ -62,23 +62,6 @@ def test_where_every_sequence_is_empty_zero_is_right_and_nothing_else() -> None:
     assert relative_error(nothing * math.nan, nothing) == math.inf
 
 
-def accumulated_in_fp16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float16)
-    for k in range(0, a.shape[1], 16):
-        total = (total.float() + a[:, k : k + 16].float() @ b[k : k + 16].float()).half()
-    return total
-
-
-def test_sums_kept_in_fp16_are_refused() -> None:
-    generator = torch.Generator().manual_seed(1)
-    a = torch.randn(32, 2048, generator=generator).half()
-    b = (torch.randn(2048, 64, generator=generator) / 2048**0.5).half()
-    exact = (a.double() @ b.double()).float()
-    shape = AllGatherGemm(32, 64, 2048, 2)
-    assert relative_error((a.float() @ b.float()).half(), exact) < tolerance(shape)
-    assert relative_error(accumulated_in_fp16(a, b), exact) > tolerance(shape)
-
-
 @pytest.mark.parametrize(("rank", "late"), [(0, (0, 1, 4, 5)), (1, (2, 3))])
 def test_each_rank_is_late_in_two_calls_in_a_row(
     monkeypatch: pytest.MonkeyPatch,

@@ -4,6 +4,7 @@ and what goes to stdout."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import LARGE, OP, SEARCH, SMALL, Tftune, refused
+from command_line import LARGE, OP, SEARCH, SMALL, Tftune, hear_interrupts, refused
 from unprivileged import read_only
 
 from tftune.db.store import Store, write_rows
@@ -23,7 +24,7 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 
 
-def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune: Tftune) -> None:
+def test_a_search_says_modelled_in_plain_lines_and_which_commands_follow(tftune: Tftune) -> None:
     ran = tftune(f"{SEARCH} --db new.db")
     assert ran.code == 0 and "\x1b" not in ran.out + ran.err
     assert "trial " in ran.err and " left: " in ran.err and "us modelled" in ran.err
@@ -35,6 +36,10 @@ def test_a_search_says_modelled_and_prints_plain_lines_outside_a_terminal(tftune
         [shape, "graph", "modelled"] for shape in (SMALL, LARGE)
     ]
     assert "measured" not in ran.out and rows[2].startswith("graph: a fused variant beats BSP on ")
+    export, select = re.findall(r"`tftune ([^`]*)`", ran.err.splitlines()[-1])
+    assert tftune(export).code == 0
+    answered = tftune(select.replace("SHAPE", SMALL))
+    assert answered.code == 0 and "modelled, not measured" in answered.out
 
 
 def count_of(db: Path) -> int:
@@ -169,48 +174,28 @@ def test_a_database_in_a_folder_that_cannot_be_written_is_read(
     assert [path.name for path in (tmp_path / "folder").iterdir()] == [db.name]
 
 
-def imported(tftune: Tftune, times: dict[Config, float], beside: tuple[float, ...] = ()) -> None:
-    """Rows of LARGE on 8 H200, with these times."""
+def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tftune) -> None:
+    full = operation(OP).space.complete(Config("push", block_m=64))
+    less = Config("push", **{name: value for name, value in full.knobs if name != "block_n"})
+    gone = Config("push", **dict(full.knobs) | {"block_m": 48})
+    times = {Config("bsp", form="gather_copy"): 50.0, less: 40.0, gone: 30.0}
     rows = [
         Trial(
             AllGatherGemm.parse(LARGE), config, "graph", "h200x8", "node", "r1", "k1",
-            Measurement((us,) * 9, beside, 1e-4),
+            Measurement((us,) * 9, (50.0,) * 9, 1e-4),
         )
         for config, us in times.items()
     ]  # fmt: skip
     run = Run("r1", "h200x8", "node", {}, "2026-11-20T10:00:00+00:00", {})
     write_rows(Path("rows.jsonl"), [run], rows)
     tftune("trials import rows.jsonl")
-
-
-def test_a_search_replays_measured_rows(tftune: Tftune) -> None:
-    forms = ("gather_copy", "local_transpose")
-    imported(tftune, {Config("bsp", form=form): 50.0 for form in forms})
-    ran = tftune(
-        f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --effort quick "
-        "--variant bsp --json"
-    )
-    (line,) = json.loads(ran.out)
-    assert ran.code == 0 and (line["us"], line["times"]) == ({"bsp": 50.0}, "replayed")
-
-
-def test_replay_takes_rows_of_a_space_with_fewer_knobs_or_more_values(tftune: Tftune) -> None:
-    full = operation(OP).space.complete(Config("push", block_m=64))
-    less = Config("push", **{name: value for name, value in full.knobs if name != "block_n"})
-    gone = Config("push", **dict(full.knobs) | {"block_m": 48})
-    times = {Config("bsp", form="gather_copy"): 50.0, less: 40.0, gone: 30.0}
-    imported(tftune, times, (50.0,) * 9)
     ran = tftune(f"search {OP} --shapes {LARGE} --on replay --target h200x8 --mode graph --json")
-    assert ran.code == 0 and json.loads(ran.out)[0]["us"] == {"bsp": 50.0, "push": 40.0}
+    (line,) = json.loads(ran.out)
+    assert ran.code == 0 and line["us"] == {"bsp": 50.0, "push": 40.0}
+    assert line["times"] == "replayed"
     with Store.open(Path("tftune.db"), write=False) as store:
         replayed = {trial.config for trial in store.trials(bench="replay")}
     assert replayed == {Config("bsp", form="gather_copy"), full}
-
-
-def hear_interrupts() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
-    that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_says_that_the_same_command_resumes(tmp_path: Path) -> None:

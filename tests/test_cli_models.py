@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import shipped
 import synthetic
 from command_line import LARGE, OP, SMALL, Tftune, refused
 
@@ -146,7 +145,6 @@ def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(
     assert why["near"] == leaf["near"] and len(why["nearest"]) == 3
 
 
-@shipped.needs(OP, "h200x4")
 def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> None:
     reports = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]
     layout = "dtype=fp16,shard=k,b_layout=kn,world=4"

@@ -103,10 +103,9 @@ def test_rows_of_a_drill_are_not_trained_on(
 
 
 def test_rows_of_several_targets_must_be_told_apart(tftune: Tftune, db: Path) -> None:
-    tftune(
-        f"search {OP} --shapes {SMALL} --on model --target h200x8 --mode graph --effort quick "
-        f"--variant bsp --db {db}"
-    )
+    with Store.open(db) as store:
+        store.add_run(Run("other", "h200x8", "model", {}, "2026-11-20", {}))
+        store.add_trial(replace(store.trials()[0], target="h200x8", run="other"))
     assert refused(tftune(f"train {OP} --db {db}"), "h200x8, mi300x8", "--target")
     ran = tftune(f"train {OP} --db {db} --target h200x4")
     assert refused(ran, "no rows of all_gather_gemm on h200x4", "mi300x8 (model)")

@@ -59,23 +59,17 @@ def test_a_pause_that_lasts_too_long_ends_it_as_well(server: FakeService, servic
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(400, "asked to answer 400"), (403, "scopes"), (413, "413"), (500, "500")]
+    ("status", "said"),
+    [(302, "302"), (400, "asked to answer 400"), (403, "scopes"), (413, "413"), (500, "500")],
 )
 def test_what_is_refused_is_not_tried_again(
     server: FakeService, service: Service, pauses: list[float], status: int, said: str
 ) -> None:
+    """Nor does another host get the token by a redirect."""
     server.statuses = [status]
     with pytest.raises(ServiceError, match=said) as caught:
         service.get("v1", "rows")
     assert caught.value.status == status and pauses == [] and len(server.asked) == 1
-
-
-def test_a_redirect_is_refused_so_that_no_other_host_gets_the_token(
-    server: FakeService, service: Service
-) -> None:
-    server.statuses = [302]
-    with pytest.raises(ServiceError, match="answered 302"):
-        service.get("v1", "rows")
 
 
 @pytest.mark.parametrize(

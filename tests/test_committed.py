@@ -31,12 +31,12 @@ from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.models.answerer import Answerer
-from tftune.models.artifact import SHIPPED, Artifact
+from tftune.models.artifact import SHIPPED, Artifact, read_artifact
 from tftune.models.dataset import load
 from tftune.models.evaluate import evaluate
 from tftune.models.export import pack_mode, provenance
 from tftune.models.layout import Known, LayoutModel
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.selector import Selector
 from tftune.models.tree.codegen import compiled
 from tftune.models.tree.tree import Split
 from tftune.pipeline.training_job import Source, choose, fit, sources

@@ -237,19 +237,6 @@ def test_constants_are_joined_once_and_only_in_inference(
     assert list(made.values()) == joined
 
 
-def test_no_collective_is_in_flight_beside_a_kernel(workspace: Workspace, faster: None) -> None:
-    """A gather of another group that began before and is waited for behind comes first."""
-    text = graph(
-        "o = _c10d_functional.all_gather_into_tensor.default(a, 4, 'dp')",
-        *GATHERED,
-        *TIMES,
-        "x = _c10d_functional.wait_tensor.default(o)",
-        "c, x",
-    )
-    order = [node.name for node in passed(text, workspace)[0].graph.nodes]
-    assert order.index("wait_tensor_default_1") < order.index("all_gather_gemm_default")
-
-
 @pytest.mark.parametrize(
     "times, replaced",
     [

@@ -100,7 +100,6 @@ def test_a_failure_leaves_the_graph_and_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """A fault of the pass's own, at its last step: nothing of the replacement stays."""
-    monkeypatch.setattr("tftune.models.compatibility._LOGGED", set())
     original, calls = getattr(Editor, step), []
 
     def failing(self: Editor, *given: Any) -> Any:
@@ -207,6 +206,7 @@ def test_gathers_that_cannot_be_merged_stay(
 
 
 IN_FLIGHT = [
+    ("_c10d_functional.all_gather_into_tensor.default(a, 4, 'dp')", "f"),
     ("_c10d_functional.all_reduce_coalesced.default([a, a], 'sum', 'dp')", "f[0]"),
     ("_c10d_functional.all_to_all_single.default(a, [4, 4], [4, 4], '0')", "f"),
     ("_c10d_functional.broadcast.default(a, 0, '0')", "f"),

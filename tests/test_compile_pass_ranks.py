@@ -6,9 +6,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import dumped
 import pytest
+import told
+import torch
+import torch._inductor.config
+import torch.distributed._functional_collectives as funcol
 from pass_graphs import GATHERED, PLAIN, SCATTERED, TURNED, graph
+from torch import Tensor
 
+import tftune
+from tftune.graph_pass.inductor import CompilePass
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 
@@ -63,13 +71,6 @@ SMALL = {"all_reduce": (5.0, 10.0)}
 def differences(workspace: Workspace, names: tuple[str, ...]) -> dict[str, tuple[int, float]]:
     """How many collectives were replaced in each graph, and the largest relative difference of a
     result from the graph's own."""
-    import dumped
-    import told
-    import torch
-
-    import tftune
-    from tftune.graph_pass.inductor import CompilePass
-
     found = {}
     for name in names:
         key, _, normed = name.partition("+")
@@ -109,21 +110,18 @@ def test_kernels_give_the_same_numbers(names: tuple[str, ...]) -> None:
             assert replaced > 0 and error < 2e-3, (name, replaced, error)
 
 
+def kernels_are_faster() -> None:
+    """To what this rank compiles, which it does anew."""
+    torch._inductor.config.force_disable_caches = True  # type: ignore[attr-defined]
+    tftune.select_kernel = told.select()  # type: ignore[assignment]
+    tftune.use(tftune.load(target="h200x2"))
+
+
 def compiled(workspace: Workspace) -> list[Any]:
     """A layer through torch.compile and inductor with the pass: for static and dynamic M how often
     it was compiled for 2 M, the kernels called, the largest error and the report's end."""
-    import told
-    import torch
-    import torch._inductor.config
-    import torch.distributed._functional_collectives as funcol
-    from torch import Tensor
-
-    import tftune
-
-    torch._inductor.config.force_disable_caches = True  # type: ignore[attr-defined]
+    kernels_are_faster()
     torch._dynamo.config.automatic_dynamic_shapes = False  # type: ignore[attr-defined]
-    tftune.select_kernel = told.select()  # type: ignore[assignment]
-    tftune.use(tftune.load(target="h200x2"))
     group = workspace.group
     column, row = (torch.randn(32, 64).half() / 8, torch.randn(64, 32).half() / 8)
 
@@ -159,17 +157,7 @@ def test_torch_compile_takes_the_pass() -> None:
 def trained(workspace: Workspace) -> tuple[dict[str, float], list[str]]:
     """A training step through torch.compile with the pass: the largest difference of each gradient
     from the uncompiled layer's, and what was replaced in which graph."""
-    import told
-    import torch
-    import torch._inductor.config
-    import torch.distributed._functional_collectives as funcol
-    from torch import Tensor
-
-    import tftune
-
-    torch._inductor.config.force_disable_caches = True  # type: ignore[attr-defined]
-    tftune.select_kernel = told.select()  # type: ignore[assignment]
-    tftune.use(tftune.load(target="h200x2"))
+    kernels_are_faster()
     group, own = workspace.group, torch.Generator().manual_seed(workspace.rank)
     sizes = {"x": (4, 64), "column": (32, 64), "row": (64, 32)}
     made = {name: torch.randn(size, generator=own).half() / 8 for name, size in sizes.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tftune.db.store import Store
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.space import SPACE
 from tftune.models.dataset import load
@@ -173,8 +171,3 @@ def test_wrong_lengths_are_refused_before_anything_is_measured(tmp_path: Path) -
         with pytest.raises(ValueError, match=words):
             lengths_of(operation(op), text)
     assert lengths_of(operation("all_reduce"), "full") == [""]
-
-
-def test_rows_of_json_are_as_short_as_before() -> None:
-    assert json.dumps(trial().to_dict()).count("condition") == 0
-    assert Config("push", block_m=16, k_per_flag=256) == trial().config

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import triton
 import triton.language as tl
+from lone import lone
 from mutant import Change, in_place
 
+from tftune import ops
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import MI300X
@@ -20,6 +23,7 @@ from tftune.kernels.device.dies import head_and_block
 from tftune.kernels.flash_prefill import FlashPrefill, host, reference
 from tftune.kernels.flash_prefill.mapping import MAPPINGS, place
 from tftune.kernels.runtime.plan import Returning
+from tftune.models.selection import Selection
 from tftune.tuner.bench.check import relative_error
 
 SMALL = {"block_m": 64, "block_n": 32, "num_warps": 4}
@@ -39,7 +43,7 @@ take turns."""
 
 def errors(workspace: Workspace, cases: Any) -> list[float]:
     """Errors, in tolerances, on a chip of eight dies; infinite where a second call differs."""
-    import torch
+    from tftune.ops import operators
 
     workspace, found = replace(workspace, chip=MI300X), []
     for number, (shape, knobs) in enumerate(cases):
@@ -48,7 +52,9 @@ def errors(workspace: Workspace, cases: Any) -> list[float]:
         config = Config("flash", **{"mapping": MAPPINGS[number % 4]} | knobs)
         outs = [reference.make_output(shape).fill_(torch.nan) for _ in range(2)]
         for out in outs:
-            host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
+            operators.FLASH_PREFILL.call(
+                inputs, workspace, (shape.causal,), "graph", out, config=config
+            )
         same = torch.equal(*outs)
         error = relative_error(outs[0], exact) / reference.tolerance(shape)
         found.append(error if same else float("inf"))
@@ -84,8 +90,6 @@ def deal(out_ptr, heads, blocks, MAPPING: tl.constexpr, DIES: tl.constexpr):  # 
 
 def dealt(workspace: Workspace, sizes: Any) -> list[Any]:
     """The (sequence, head, block) of each program on the device, for each mapping and size."""
-    import torch
-
     found = []
     for mapping in MAPPINGS:
         for batch, heads, blocks, dies in sizes:
@@ -150,16 +154,14 @@ def test_a_fault_is_refused(tmp_path: Path, fault: str) -> None:
 def library(workspace: Workspace, shape: FlashPrefill) -> list[float]:
     """Errors of the library's form: with an output, without one, and what is timed, which leaves
     the output as it was."""
-    import torch
-
     inputs = reference.make_inputs(shape, 0, 0)
     exact, config = reference.reference(shape, *inputs, None), Config("bsp")
     out = reference.make_output(shape)
-    host.flash_prefill(*inputs, workspace, config, causal=shape.causal, out=out)
-    alone = host.flash_prefill(*inputs, workspace, config, causal=shape.causal)
-    assert alone.is_contiguous() and alone.shape == out.shape
-    plan = workspace.plans[shape, config]
+    plan = host.prepare(shape, config, workspace)
     assert isinstance(plan, Returning)
+    plan(*inputs, out)
+    alone = plan.compute(*inputs)
+    assert alone.is_contiguous() and alone.shape == out.shape
     found = [relative_error(one, exact) / reference.tolerance(shape) for one in (out, alone)]
     out.fill_(torch.nan)
     plan.without_copy(*inputs, out)
@@ -174,77 +176,30 @@ def test_the_library_is_right_with_and_without_an_output(causal: str) -> None:
     assert max(found) < 1
 
 
-def refused(workspace: Workspace) -> list[str]:
-    """What the host says to wrong operands."""
-    import torch
-
-    q, k, v = reference.make_inputs(FlashPrefill(1, 4, 2, 64, 16), 0, 0)
-    config = Config("flash")
-    calls: tuple[dict[str, Any], ...] = (
-        dict(q=q.float()),
-        dict(q=q[0]),
-        dict(k=k[:, :8]),
-        dict(v=v.half()),
-        dict(k=k[..., :32], v=v[..., :32]),
-        dict(q=q.transpose(1, 2)),
-        dict(out=torch.empty_like(k)),
-        dict(causal="perhaps"),
-    )
-    said = []
-    for call in calls:
-        try:
-            host.flash_prefill(**(dict(q=q, k=k, v=v) | call), workspace=workspace, config=config)
-            said.append("nothing")
-        except ValueError as error:
-            said.append(str(error))
-    return said
+Q, KV = torch.zeros(1, 16, 4, 64).half(), torch.zeros(1, 16, 2, 64).half()
 
 
-def test_operands_that_do_not_fit_are_named() -> None:
-    (said,) = emulated.run(1, refused)
-    wanted = (
-        "q is torch.float32",
-        "q and k must have 4 dimensions, not 3 and 4",
-        "k is [1, 8, 2, 64] but must be [1, 16, 2, 64]",
-        "v is torch.float16",
-        "k is [1, 16, 2, 32] but must be [1, 16, 2, 64]",
-        "q must be contiguous",
-        "out is [1, 16, 2, 64] but must be [1, 16, 4, 64]",
-        "causal='perhaps' is not one of yes, no",
-    )
-    assert [text for text, part in zip(said, wanted, strict=True) if part not in text] == []
-
-
-def traced(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer as a plain call and traced whole, with and without `out`;
-    the workspace has two ranks, and each computes alone."""
-    import torch
-
-    import tftune
-    from tftune import ops
-    from tftune.models.selection import Selection
-
-    tftune.select_kernel = lambda shape, mode: Selection(  # type: ignore[assignment]
-        Config(variant, **(SMALL if variant == "flash" else {})), "fallback", "as told"
-    )
-    shape = FlashPrefill(1, 2, 1, 64, 40, dtype="fp16")
-    q, k, v = reference.make_inputs(shape, workspace.rank, 0)
-    exact, found = reference.reference(shape, q, k, v, None), []
-
-    def layer(q: Any, out: Any) -> Any:
-        return ops.flash_prefill(q * 1, k, v, workspace, out=out) * 1
-
-    for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
-        for out in (None, reference.make_output(shape).fill_(torch.nan)):
-            found.append(relative_error(call(q, out), exact) / reference.tolerance(shape))
-            assert out is None or relative_error(out, exact) <= reference.tolerance(shape)
-    torch.library.opcheck(
-        torch.ops.tftune.flash_prefill.default, (q, k, v, workspace.handle, "yes", "graph")
-    )
-    return found
-
-
-@pytest.mark.parametrize("variant", ["flash", pytest.param("bsp", marks=pytest.mark.thorough)])
-def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(variant: str) -> None:
-    for found in emulated.run(2, traced, variant):
-        assert len(found) == 4 and max(found) < 1
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (dict(q=Q.float()), "q is torch.float32"),
+        (dict(q=Q[0]), "q and k must have 4 dimensions, not 3 and 4"),
+        (dict(k=KV[:, :8]), r"k is \[1, 8, 2, 64\] but must be \[1, 16, 2, 64\]"),
+        (dict(v=KV.bfloat16()), "v is torch.bfloat16"),
+        (
+            dict(k=KV[..., :32], v=KV[..., :32]),
+            r"k is \[1, 16, 2, 32\] but must be \[1, 16, 2, 64\]",
+        ),
+        (dict(q=Q.transpose(1, 2)), "q must be contiguous"),
+        (dict(out=KV.clone()), r"out is \[1, 16, 2, 64\] but must be \[1, 16, 4, 64\]"),
+        (dict(causal="perhaps"), "causal='perhaps' is not one of yes, no"),
+    ],
+)
+def test_operands_that_do_not_fit_are_named(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], sentence: str
+) -> None:
+    told = Selection(Config("flash", block_m=64, block_n=32), "fallback", "told")
+    monkeypatch.setattr("tftune.select_kernel", lambda *_: told)
+    operands = dict(q=Q, k=KV, v=KV) | given
+    with pytest.raises(ValueError, match=sentence):
+        ops.flash_prefill(**operands, workspace=lone(1))

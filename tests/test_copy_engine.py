@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from lone import lone
 
 pytest.importorskip("triton")
 
 from tftune.kernels.comm import copy_engine
 from tftune.kernels.comm.copy_engine import Exchange, HostRuntime, Piece, SideStreams
-from tftune.kernels.comm.workspace import Workspace
 
 Log = list[tuple[str, str]]
 SHARD = 1 << 20
@@ -64,10 +64,7 @@ def test_a_plan_of_another_size_reads_nothing_of_the_gpu() -> None:
             reads.append(self)
             return [1 << 20, 1 << 21]
 
-    where = torch.device("cpu")
-    workspace = Workspace(
-        0, 2, "interpreter", 4, where, None, 0, 0, Bases(), Bases(), 1 << 20, None
-    )
+    workspace = lone(generation_bytes=1 << 20, bases=Bases())
     made = [Exchange(workspace, (0, 64), [Piece(0, 0, 64 * rows)], 1) for rows in (1, 2, 3)]
     (_, target, flag_at), *_ = made[-1]._items[1]
     assert target == (1 << 21) + 64 and flag_at > 1 << 21 and len(reads) == 2

@@ -144,7 +144,7 @@ class TestCheck:
 def test_commands_go_on_without_a_damaged_row_and_say_how_to_drop_it(
     tftune: Tftune, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = synthetic.rows(bench="model")
+    rows = synthetic.rows(synthetic.SHAPES[:6], bench="model")
     write_rows(tmp_path / "a.jsonl", [replace(RUN, id="run", target="h200x2", bench="model")], rows)
     tftune("trials import a.jsonl --db a.db")
     with raw(tmp_path / "a.db") as db:

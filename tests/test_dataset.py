@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,6 @@ OP, TARGET = "all_gather_gemm", "h200x8"
 SHAPE = AllGatherGemm(m=256, n=3584, k=8192, world=8)
 BSP, COPY = Config("bsp", form="local_transpose"), Config("bsp", form="gather_copy")
 PUSH = SPACE.complete(Config("push", block_m=128))
-Rows = Callable[..., list[Trial]]
 
 
 def row(
@@ -118,19 +116,6 @@ def test_a_row_of_a_search_stood_beside_the_form_that_led_when_it_was_measured()
     assert found.time_us(SHAPE, other) == pytest.approx(45.0)
     assert found.time_us(SHAPE, PUSH) == 41.0, "its form has no ratio to the other one's"
     assert found.bsp(SHAPE) == COPY and found.bsp_us(SHAPE) == 60.0
-
-
-def test_another_form_has_its_ratio_to_the_form_of_most_rows() -> None:
-    """Both were measured again on a slow day, beside the gather, whose fastest time sets the
-    scale."""
-    found = of(
-        row(BSP, 70.0, stage="search"),
-        row(BSP, 140.0),
-        row(COPY, 160.0, bsp=(140.0,)),
-        row(PUSH, 100.0, bsp=(140.0,)),
-    )
-    times = {BSP: 70.0, COPY: pytest.approx(80.0), PUSH: pytest.approx(50.0)}
-    assert found.times_us[SHAPE] == times
 
 
 def test_an_eager_time_is_the_median_since_there_bsp_drifts_most() -> None:

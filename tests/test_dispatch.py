@@ -3,14 +3,12 @@ quiet machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 
+import dispatch
 import pytest
 import shipped
 
-import tftune
 from tftune.kernels.core.registry import operation
 from tftune.models.artifact import read_artifact
 from tftune.models.selector import Selector
@@ -18,18 +16,9 @@ from tftune.models.selector import Selector
 BARS = {"memo_us": 0.3, "tree_us": 1.0, "fresh_us": 3.0, "p99_us": 5.0, "import_ms": 15.0}
 
 
-@pytest.fixture
-def no_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tftune, "_default", None)
-    yield
-
-
 @pytest.mark.drill  # alone, by the Makefile: beside others that compute, answers take a fifth more
-@shipped.needs("all_gather_gemm", "h200x2")
-def test_dispatch_is_within_ten_times_its_bars(
-    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], no_default: None
-) -> None:
-    script("dispatch").main(["--calls", "2000"])
+def test_dispatch_is_within_ten_times_its_bars(capsys: pytest.CaptureFixture[str]) -> None:
+    dispatch.main(["--calls", "2000"])
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("RESULT dispatch ")
     found = {name: float(value) for name, value in (pair.split("=") for pair in line.split()[2:])}
@@ -38,12 +27,10 @@ def test_dispatch_is_within_ten_times_its_bars(
 
 
 @pytest.mark.parametrize("path", shipped.each())
-def test_first_answers_are_estimates_of_shapes_never_measured(
-    script: Callable[[str], ModuleType], path: Path
-) -> None:
+def test_first_answers_are_estimates_of_shapes_never_measured(path: Path) -> None:
     """What is timed as such: between measured sizes of a family, and in a family of which there are
     no rows."""
-    dispatch, artifact = script("dispatch"), read_artifact(path)
+    artifact = read_artifact(path)
     model = dispatch.measured_most(artifact)
     selector = Selector(artifact, allow_modelled=True, check_source=False)
     family = dispatch.longest(model)

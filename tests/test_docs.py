@@ -17,8 +17,10 @@ import pytest
 from command_line import programs
 
 import tftune
+from tftune.kernels.core.chips import CHIPS
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.space import Choice, Rule
+from tftune.tuner.calibration.assumptions import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -51,16 +53,6 @@ def test_examples_in_docstrings(name: str) -> None:
     # doctest iterates over linecache; a finalizer of SQLAlchemy may drop a line of it meanwhile.
     linecache.clearcache()
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
-
-
-def test_there_are_examples() -> None:
-    finder = doctest.DocTestFinder()
-    examples = [
-        test
-        for name in ("core.shape", "core.space", "all_gather_gemm")
-        for test in finder.find(importlib.import_module(f"tftune.kernels.{name}"))
-    ]
-    assert any(test.examples for test in examples)
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -160,8 +152,6 @@ def test_the_makefile_refuses_an_old_python(tmp_path: Path) -> None:
 
 def test_the_page_of_machines_lists_every_chip() -> None:
     """Its names, whether it has a model, and how many of its constants are assumed."""
-    from tftune.kernels.core.chips import CHIPS
-
     text = (ROOT / "docs/machines.md").read_text()
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
     assert CHIPS.keys() <= rows.keys()
@@ -173,8 +163,6 @@ def test_the_page_of_machines_lists_every_chip() -> None:
 
 
 def test_the_page_of_machines_lists_every_assumption() -> None:
-    from tftune.tuner.calibration.assumptions import RULES
-
     text = (ROOT / "docs/machines.md").read_text()
     assert all(f"`{name}`" in text for name in RULES)
 

@@ -12,7 +12,6 @@ import pytest
 import synthetic
 from synthetic import LAYERS, ROWS, SHAPES, rows, shape
 
-from tftune.db.target import Target
 from tftune.db.trial import Failure, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.core.registry import operation
@@ -27,7 +26,6 @@ from tftune.models.tree.trainer import train_layout
 from tftune.models.tree.tree import Leaf
 
 OP = "all_gather_gemm"
-CHIP = Target.parse("h200x8").chip
 ENDS = {ROWS[0], ROWS[-1]}
 Rows = Callable[..., list[Trial]]
 
@@ -39,11 +37,6 @@ def of(trials: Sequence[Trial], bench: str = "model") -> Dataset:
 @pytest.fixture(scope="module")
 def dataset(make_rows: Rows) -> Dataset:
     return of(make_rows(paper()))
-
-
-@pytest.fixture(scope="module")
-def measured(make_rows: Rows) -> Dataset:
-    return of(make_rows(paper(), bench="node"), "node")
 
 
 @pytest.fixture(scope="module")
@@ -122,20 +115,11 @@ def test_of_one_family_sizes_alone_are_held_out(dataset: Dataset) -> None:
     assert sorted(left) == [place.m for place in paper()][1:-1]
 
 
-def test_one_size_is_never_seen_in_training(dataset: Dataset) -> None:
-    train = Recorded(train_layout)
-    report = report_of(dataset, train, "m")
-    assert report.split == "one m held out at a time, but for the least and the greatest"
-    assert report.folds == report.shapes == len(train.seen) == 12
-    assert [[place.m for place in paper() if place not in seen] for seen in train.seen] == [
-        [place.m] for place in paper()[1:-1]
-    ]
-
-
 def test_a_size_is_held_out_of_every_family_where_it_lies_between_two_others() -> None:
     shapes = [*SHAPES, shape(16384, *LAYERS[0])]
     train = Recorded()
     report = report_of(synthetic.dataset(rows(shapes)), train, "m")
+    assert report.split == "one m held out at a time, but for the least and the greatest"
     assert report.folds == len(ROWS) - 1
     assert report.shapes == len(LAYERS) * (len(ROWS) - 2) + 1
     ends = {(m, shape(m, *layer).layer) for layer in LAYERS for m in ENDS} - {
@@ -248,18 +232,6 @@ def test_a_choice_that_failed_there_is_counted_as_unknown(make_rows: Rows) -> No
     assert broken.selector.geomean_regret < sound.selector.geomean_regret
 
 
-def test_where_there_is_a_matrix_its_shapes_are_judged_and_the_others_only_train() -> None:
-    searched = [
-        replace(trial, stage="search") if trial.shape.n == 2048 else trial for trial in rows()
-    ]  # type: ignore[attr-defined]
-    train = Recorded()
-    report = report_of(synthetic.dataset(searched), train, "family")
-    assert report.folds == 4
-    assert report.shapes == 24
-    assert "n=2048,k=2048" not in report.groups
-    assert all(sum(place.n == 2048 for place in seen) == len(ROWS) for seen in train.seen)  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("split", ["any", "family", "m"])
 def test_what_is_held_out_is_unseen_outside_of_the_matrix_too(split: str) -> None:
     """Two sizes of a family that is judged were measured by a search alone."""
@@ -281,14 +253,10 @@ def test_what_is_held_out_is_unseen_outside_of_the_matrix_too(split: str) -> Non
         if split != "m":
             assert {place.layer for place in asked}.isdisjoint(place.layer for place in seen)
         if split == "m":  # of the families judged
-            families, sizes = {place.layer for place in asked}, {_size(place) for place in asked}
+            families, sizes = {place.layer for place in asked}, {place.m for place in asked}
             alike = [place for place in seen if place.layer in families]
-            assert sizes.isdisjoint(map(_size, alike))
+            assert sizes.isdisjoint(place.m for place in alike)
     assert any(outside & set(learned) for learned, _ in folds), "elsewhere they are learned from"
-
-
-def _size(place: Shape) -> int:
-    return int(getattr(place, place.SIZE))
 
 
 def test_folds_may_be_judged_in_any_order_by_others() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_ops import exported
+from synthetic import exported
 from test_style import link_tree
 
 import tftune

@@ -16,8 +16,8 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.models.artifact import FIELDS, Mode, digest, read_artifact
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import evaluate
-from tftune.models.export import Provenance, artifact_path, document, export, pack_mode, provenance
-from tftune.models.selector import Selector, load_artifact
+from tftune.models.export import Provenance, document, export, pack_mode, provenance
+from tftune.models.selector import Selector
 
 OP = "all_gather_gemm"
 LAYOUT = ("fp16", "k", "kn", 8)
@@ -69,12 +69,6 @@ def test_what_an_artifact_holds(
     assert found["sha256"] == digest(found)
 
 
-def test_a_modelled_artifact_says_so(make_rows: Rows) -> None:
-    dataset = load(make_rows(paper()), OP, "h200x8", "graph", "model")
-    origin = provenance({"graph": dataset}, {}, {})
-    assert document({"graph": learned(dataset)}, origin)["modelled"] is True
-
-
 def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: Provenance) -> None:
     """Times keep four digits, so that what was read is written again as it was."""
     path = export(modes, tmp_path / "new/folder/artifact.json", origin)
@@ -82,15 +76,7 @@ def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: 
     packed = {mode: pack_mode(found) for mode, found in artifact.modes.items()}
     assert json.loads(json.dumps(packed)) == content["modes"]
     assert artifact.path == path and artifact.digest == content["sha256"] == digest(content)
-    trained = Selector(replace(artifact, modes=modes))
-    for mode in modes:
-        for shape in paper():
-            one, other = trained.select(shape, mode), load_artifact(path).select(shape, mode)
-            assert one.source == "measured"
-            assert one.config == other.config
-            assert one.source == other.source
-            assert one.near == other.near
-            assert other.expected_us == pytest.approx(one.expected_us, rel=1e-3)
+    assert Selector(artifact).select(paper()[3]).source == "measured"
 
 
 def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(
@@ -105,22 +91,6 @@ def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(
     lines = [line.strip().rstrip(",") for line in one.splitlines()]
     for known in json.loads(one)["modes"]["graph"]["layouts"][0]["known"]:
         assert json.dumps(known, separators=(",", ":")) in lines
-
-
-def test_the_usual_place() -> None:
-    found = artifact_path(OP, "h200x8")
-    assert found.parts[-3:] == ("models", "artifacts", "all_gather_gemm__h200x8.json")
-
-
-def test_a_place_that_cannot_be_written(
-    tmp_path: Path, modes: dict[str, Mode], origin: Provenance
-) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(
-        ValueError,
-        match=r"cannot write the artifact .*file/a.json: .*; name another place with --out",
-    ):
-        export(modes, tmp_path / "file/a.json", origin)
 
 
 def test_modes_of_different_sources_or_machines(datasets: dict[str, Dataset]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import random
+from itertools import islice
 from typing import Any
 
 import pytest
+from draws import draw
 from far_memory import FarMemory, FarTensor
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -137,20 +138,12 @@ def far(workspace: Workspace, name: str) -> dict[str, tuple[set[str], dict[str, 
 
 def tried(shape: Shape) -> list[Config]:
     """For each variant with kernels, some configs that take the shape, drawn from the space."""
-    op = operation(shape.op)
-    draw, found = random.Random(0), list[Config]()
-    for variant in op.space.variants:
-        if variant.startswith("bsp"):
-            continue
-        configs = set[Config]()
-        for _ in range(DRAWS):
-            knobs = {c.name: draw.choice(c.values) for c in op.space.choices(variant)}
-            config = op.space.complete(Config(variant, **knobs))
-            if knobs.get("loads") == "descriptor":
-                continue  # offsets of descriptors are computed by hardware
-            if len(configs) < EACH and op.space.why_refused(shape, config, None) is None:
-                configs.add(config)
-        found += sorted(configs, key=repr)
+    space, found = operation(shape.op).space, list[Config]()
+    for variant in space.variants:
+        if not variant.startswith("bsp"):
+            drawn = draw(space, shape, None, variant, DRAWS)
+            # Offsets of descriptors are computed by hardware.
+            found += islice((c for c in drawn if ("loads", "descriptor") not in c.knobs), EACH)
     return found
 
 

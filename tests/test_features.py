@@ -7,24 +7,21 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
-from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_prefill import FlashPrefill
-from tftune.kernels.gemm_all_reduce import GemmAllReduce
-from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-from tftune.kernels.merge_attention import MergeAttention
 from tftune.models import features
 
 SHAPES: dict[str, Shape] = {
-    "all_gather_gemm": AllGatherGemm(m=16, n=72, k=264, world=4),
-    "flash_decode": FlashDecode(3, 16, 4, 64, 80, 2),
-    "all_reduce": AllReduce(24, 7168, 4),
-    "flash_prefill": FlashPrefill(3, 24, 8, 64, 1500),
-    "gemm_reduce_scatter": GemmReduceScatter(m=16, n=72, k=264, world=4),
-    "gemm_all_reduce": GemmAllReduce(m=16, n=72, k=264, world=4),
-    "merge_attention": MergeAttention(3, 24, 64, 2),
+    op: operation(op).shape.parse(text)
+    for op, text in {
+        "all_gather_gemm": "m=16,n=72,k=264,world=4",
+        "flash_decode": "batch=3,q_heads=16,kv_heads=4,head_dim=64,kv_len=80,world=2",
+        "all_reduce": "m=24,n=7168,world=4",
+        "flash_prefill": "batch=3,q_heads=24,kv_heads=8,head_dim=64,seq_len=1500",
+        "gemm_reduce_scatter": "m=16,n=72,k=264,world=4",
+        "gemm_all_reduce": "m=16,n=72,k=264,world=4",
+        "merge_attention": "batch=3,heads=24,head_dim=64,world=2",
+    }.items()
 }
 """A shape for each operation, whose sizes all differ."""
 
@@ -32,7 +29,8 @@ SHAPES: dict[str, Shape] = {
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_has_a_name_and_a_meaning_of_its_own(op: str) -> None:
     """A feature that is named as a size of the shape is that size."""
-    names, meanings = features.names(op), list(features.meanings(op).values())
+    names = features.names(op)
+    meanings = [meaning for meaning, _ in operation(op).module("features").FEATURES.values()]
     assert operation(op).shape.SIZE in names and all(name.isidentifier() for name in names)
     assert all(len(text) > 3 for text in meanings)
     assert len(set(meanings)) == len(meanings) == len(names)

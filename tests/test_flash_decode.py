@@ -10,16 +10,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from draws import draw
 from lone import lone
 
 from tftune.kernels.core.chips import H200, MI300X, Chip
-from tftune.kernels.core.space import MAILBOX_BYTES, Config, Space
+from tftune.kernels.core.space import MAILBOX_BYTES, Config
 from tftune.kernels.flash_decode import FlashDecode, rules
 from tftune.kernels.flash_decode.features import FEATURES
 from tftune.kernels.flash_decode.rules import mailbox_bytes
 from tftune.kernels.flash_decode.space import SPACE
-from tftune.kernels.flash_decode.workloads import BATCHES, CALLS, MODELS, SHAPE_SETS
+from tftune.kernels.flash_decode.workloads import CALLS, MODELS, SHAPE_SETS
 from tftune.models.timeline.simulator import predict
 
 TARGET = FlashDecode(1, 64, 8, 128, 8192, 8)
@@ -36,57 +35,6 @@ def test_bytes_are_those_of_the_tensors() -> None:
     assert TARGET.cache_bytes == 2 * 8192 * 8 * 128 * 2
     rows = FlashDecode(3, 12, 12, 64, 8, 4, output="heads")
     assert rows.own_heads == 3 and rows.message_bytes == 4 * (9 * 64 + 12)
-
-
-@pytest.mark.parametrize(
-    ("shape", "config", "chip", "sentence"),
-    [
-        (FlashDecode(1, 8, 8, 128, 32, 2), Config("bsp", kv_splits=4, block_n=32), None,
-            "at least 16 tokens"),
-        (FlashDecode(16, 96, 12, 128, 65536, 8), Config("fused", kv_splits=38), H200,
-            "more than 32 units of work"),
-        (TARGET, Config("fused", kv_splits=64, block_n=256), None, "block_n must not exceed"),
-        (TARGET, Config("fused", block_n=32, num_warps=8), H200, "8 warps must have"),
-        (TARGET, Config("fused", block_n=256), H200, "a thread may hold"),
-        (TARGET, Config("fused", block_n=128, num_stages=5), H200,
-            "must fit the chip's shared memory"),
-        (TARGET, Config("persistent", block_n=128, kv_splits=33, programs_per_unit=2), H200,
-            "of all programs of a unit must fit"),
-        (TARGET,
-            Config("persistent", kv_splits=33, num_warps=8, programs_per_unit=2, num_stages=2),
-            H200, "at most 12 warps"),
-        (TARGET, Config("persistent", programs_per_unit=2, num_stages=2), H200,
-            "programs_per_unit must be 1"),
-        (TARGET, Config("fused", xcds=8), H200, "a chip of one die"),
-        (TARGET, Config("fused", heads_per_program=16), None, "must not exceed a group"),
-        (FlashDecode(1, 16, 1, 256, 8192, 8), Config("fused", heads_per_program=8), None,
-            "at most 8192 elements"),
-        (TARGET, Config("fused_heads", heads_per_program=2, heads_per_flag=1), None,
-            "0 or at least heads_per_program"),
-        (TARGET, Config("fused_heads", heads_per_flag=64), None, "less than all heads"),
-        (FlashDecode(1024, 16, 1, 64, 64, 2), Config("persistent", kv_splits=1, heads_per_flag=1),
-            None, "at most 8192 flags"),
-        (TARGET, Config("persistent"), H200, None),
-    ],
-)  # fmt: skip
-def test_rules_answer_with_their_sentence(
-    shape: FlashDecode, config: Config, chip: Chip | None, sentence: str | None
-) -> None:
-    found = SPACE.why_invalid(shape, config, chip)
-    assert found is None if sentence is None else found is not None and sentence in found
-
-
-@pytest.mark.parametrize(
-    "shape", [TARGET, LONG, FlashDecode(16, 8, 8, 64, 32, 2, "bf16", "heads", 16)], ids=str
-)
-def test_what_is_drawn_is_what_the_rules_allow(shape: FlashDecode) -> None:
-    """Drawing asks a rule once for the knobs that it reads, and the shapes before this one were
-    others."""
-    free = Space(SPACE.op, SPACE.variants, (), SPACE.defaults)
-    for variant in SPACE.variants:
-        drawn = list(draw(free, shape, H200, variant, 1500))
-        possible = [c for c in drawn if SPACE.why_invalid(shape, c, H200) is None]
-        assert list(draw(SPACE, shape, H200, variant, 1500)) == possible != drawn
 
 
 @pytest.mark.parametrize("chip", [H200, MI300X, None])
@@ -121,21 +69,6 @@ def test_bsp_has_the_splits_and_pipelines_that_the_others_start_from() -> None:
     defaults = SPACE.defaults(TARGET, H200)
     forms = [config for config in defaults if config.variant == "bsp"]
     assert len(forms) > 4 and dict(forms[0].knobs).items() <= dict(defaults[-1].knobs).items()
-
-
-def test_the_set_of_the_paper_has_its_heads_and_lengths() -> None:
-    shapes = SHAPE_SETS["paper"]()
-    assert {(s.q_heads, s.kv_heads, s.head_dim, s.world) for s in shapes} == {(96, 12, 128, 8)}
-    assert {s.batch for s in shapes} == set(BATCHES)
-    assert {s.kv_len for s in shapes} == {1024 << n for n in range(9)}
-    assert len(shapes) == len(set(shapes)) == 36
-
-
-@pytest.mark.parametrize("world", [2, 4, 8])
-def test_contexts_of_llama_are_split_over_the_ranks(world: int) -> None:
-    shapes = SHAPE_SETS["llama3-70b"](world=world)
-    assert {s.kv_len * world for s in shapes} == {8192, 16384, 32768, 65536, 131072}
-    assert FlashDecode(1, 64, 8, 128, 65536 // world, world) in shapes
 
 
 @pytest.mark.parametrize("world", [1, 2, 4, 8])

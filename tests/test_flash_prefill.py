@@ -124,26 +124,17 @@ def test_the_limit_counts_what_is_not_masked() -> None:
 
 
 COMPILED = {
-    "default": {},
     "wide": {"block_n": 128, "num_stages": 2},
     "small": {"block_m": 64, "num_warps": 4},
 }
-SLOW = [(arch, name) for arch in ARCHES for name in COMPILED if name != "default"]
-QUICK = ("sm_90", "gfx942")
 
 
-@pytest.mark.parametrize(
-    ("arch", "name"),
-    [
-        *((arch, "default") for arch in QUICK),
-        *(pytest.param(*one, marks=pytest.mark.thorough) for one in [("gfx950", "default"), *SLOW]),
-    ],
-)
-def test_the_kernel_compiles_without_spills(tmp_path: Path, arch: str, name: str) -> None:
-    chip, shapes = ARCHES[arch], [LLAMA]
-    if name != "default":
-        shapes.append(FlashPrefill(1, 12, 12, 64, 777, dtype="fp16", causal="no"))
-    for shape in shapes:
+@pytest.mark.thorough
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", COMPILED)
+def test_other_tiles_compile_without_spills(tmp_path: Path, arch: str, name: str) -> None:
+    chip = ARCHES[arch]
+    for shape in (LLAMA, FlashPrefill(1, 12, 12, 64, 777, dtype="fp16", causal="no")):
         default = SPACE.defaults(shape, chip)[-1].to_dict()
         config = Config.from_dict(default | COMPILED[name])
         if SPACE.why_invalid(shape, config, chip) is None:

@@ -14,16 +14,15 @@ from typing import Any
 import pytest
 
 from tftune.db.store import Store
-from tftune.db.trial import MODES, Trial
-from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.db.trial import Trial
 
 OP, AT_ONCE = "all_gather_gemm", 4
 QUICK = "--effort quick --mode graph --variant push --variant pull"
 
 
-def searches(db: Path, shapes: list[str], options: str) -> list[list[dict[str, Any]]]:
+def searches(db: Path, shapes: list[str]) -> list[list[dict[str, Any]]]:
     """What each of them prints as JSON, all started together; raises where one fails."""
-    words = f"-m tftune search {OP} --on model --target mi300x8 --db {db} --json {options}".split()
+    words = f"-m tftune search {OP} --on model --target mi300x8 --db {db} --json {QUICK}".split()
     started = [
         subprocess.Popen(
             [sys.executable, *words, "--shapes", shape],
@@ -51,9 +50,9 @@ def shapes_of(count: int) -> list[str]:
     return [f"m={64 * number},n=512,k=1024,world=8" for number in range(1, 1 + count)]
 
 
-def check_different_shapes(db: Path, options: str) -> list[Trial]:
-    told = searches(db, shapes_of(AT_ONCE), options)
-    trials, counts = stored(db)
+def test_of_different_shapes(path: Path) -> None:
+    told = searches(path, shapes_of(AT_ONCE))
+    trials, counts = stored(path)
     assert max(counts.values()) == 1, "a row was stored twice"
     found = Counter((str(t.shape), t.mode) for t in trials if t.stage == "search")
     expected = {
@@ -61,27 +60,14 @@ def check_different_shapes(db: Path, options: str) -> list[Trial]:
     }
     assert found == expected, "a row was lost"
     assert len({t.run for t in trials}) == AT_ONCE
-    return trials
-
-
-def test_of_different_shapes(path: Path) -> None:
-    check_different_shapes(path, QUICK)
 
 
 @pytest.mark.thorough
 def test_of_the_same_shape(path: Path) -> None:
     """One measures, the others find its rows."""
-    told = searches(path, shapes_of(1) * AT_ONCE, QUICK)
+    told = searches(path, shapes_of(1) * AT_ONCE)
     for name in ("winner", "us", "evaluations"):
         assert [results[0][name] for results in told] == [told[0][0][name]] * AT_ONCE
     trials, counts = stored(path)
     assert max(counts.values()) == 1 and len({t.run for t in trials}) == 1
     assert told[0][0]["evaluations"] == sum(t.stage == "search" for t in trials)
-
-
-@pytest.mark.thorough
-def test_of_different_shapes_by_every_variant(path: Path) -> None:
-    trials = check_different_shapes(path, "--mode both --effort quick")
-    tried = {(t.mode, t.config.variant) for t in trials}
-    copies = {"push_ce", "bsp_chunked"}  # these shapes are too small for copy engines
-    assert tried == {(mode, name) for mode in MODES for name in SPACE.variants.keys() - copies}

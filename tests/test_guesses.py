@@ -142,9 +142,8 @@ def confirmed(
 
 
 @pytest.fixture(autouse=True)
-def nothing_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "_compile", lambda orders, here: None)
-    monkeypatch.setenv("TFTUNE_CACHE", str(tmp_path / "cache"))
 
 
 class TestSecondLook:

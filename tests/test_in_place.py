@@ -23,7 +23,7 @@ from torch._dispatch.python import enable_python_dispatcher
 
 import tftune
 from tftune.confirm import memory
-from tftune.confirm.memory import Memory, read_view
+from tftune.confirm.memory import Memory, read_kept
 from tftune.db import target
 from tftune.db.lock import StoreError
 from tftune.db.store import read_rows
@@ -78,7 +78,7 @@ def test_the_first_start_measures_and_the_second_times_nothing() -> None:
     assert prepared >= 4 and nothing == 0, "the second start asks the disk"
     assert key == same, "torch's cache is found again"
     (answers,) = memory.folder().glob("*.json")
-    assert read_view(answers).answers["graph", SHAPE].config.variant == "push"
+    assert read_kept(answers)[1].answers["graph", SHAPE].config.variant == "push"
     (rows,) = memory.folder().glob("*.jsonl")
     assert "push" in {config.variant for config in outcomes_of(rows, SHAPE)}
 

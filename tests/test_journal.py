@@ -18,7 +18,6 @@ from tftune.db.journal import Journal, append, excluded, recover
 from tftune.db.lock import StoreError
 from tftune.db.store import Store, read_rows
 from tftune.db.trial import Failure
-from tftune.kernels.core.space import Config
 
 BUILT = replace(RUN, id="r2", build={"torch": "2.13.0", "triton": "3.6.0"})
 
@@ -193,9 +192,3 @@ def test_rows_are_lines_that_need_no_sqlite() -> None:
         "import tftune.db.journal"
     )
     assert subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 0
-
-
-def test_a_config_of_other_knobs_is_another_one(rows: Path) -> None:
-    append(rows, [BUILT], [failed("hang", config=Config("push", block_m=64))])
-    ((_, config, _),) = excluded(rows, "h200x8", "3.6.0")
-    assert config == Config("push", block_m=64) != Config("push", block_m=128)

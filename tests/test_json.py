@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import chdir
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import json_schema
 import jsonschema
 import pytest
 import synthetic
-from command_line import programs
+from command_line import LARGE, OP, SMALL, Tftune, programs, run
+from synthetic import exported
 from test_cli_cache import H100, remembered
-from test_verify import Fake, exported
+from test_verify import Fake
 
-from tftune.cli import app as cli
 from tftune.db.drift import Moved
 from tftune.db.findings import Finding, Series, add
 from tftune.db.store import Store, write_rows
@@ -26,8 +27,6 @@ from tftune.db.target import Target
 from tftune.db.trial import Failure, Run, Trial
 from tftune.kernels.all_gather_gemm import paper
 
-OP = "all_gather_gemm"
-SMALL, LARGE = "m=64,n=512,k=1024,world=2", "m=512,n=512,k=1024,world=2"
 MODEL = "--on model --target mi300x8 --mode graph"
 BETWEEN = "m=100,n=3072,k=4096,world=2,dtype=bf16,shard=m,b_layout=nk"
 DECODE = "batch=1,q_heads=8,kv_heads=1,head_dim=128,kv_len=1024,world=2"
@@ -46,22 +45,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def printed(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Print]:
+def printed(folder: Path, tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> Print:
     """The JSON that a command prints, run in a folder that all tests here share."""
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("TFTUNE_DB", raising=False)
 
-    def run(line: str) -> Any:
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            cli.main([*line.split(), "--json"])
-        out, err = capsys.readouterr()
-        assert out, err
-        return json.loads(out)
+    def json_of(line: str) -> Any:
+        ran = tftune(f"{line} --json")
+        assert ran.out, ran.err
+        return json.loads(ran.out)
 
-    yield run
+    return json_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,9 +63,9 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
     shutil.copy(root / "tests/fixtures/models/llama-3.1-8b.json", folder)
     rows = synthetic.rows(synthetic.SHAPES, bench="model")
     failed = Failure("hang", "a rank waited")
-    rows += [Trial(**(vars_of(rows[0]) | {"outcome": failed, "created": "2026-11-23"}))]
-    run = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
-    write_rows(folder / "rows.jsonl", [run], rows)
+    rows.append(replace(rows[0], outcome=failed, created="2026-11-23"))
+    made = Run("run", synthetic.TARGET, "model", {}, "2026-11-22", {})
+    write_rows(folder / "rows.jsonl", [made], rows)
     with Store.open(folder / "layers.db") as store:
         store.import_rows(folder / "rows.jsonl")
     series = Series.of(rows[0])
@@ -82,15 +75,9 @@ def filled(folder: Path, root: Path, make_rows: Callable[..., list[Trial]]) -> N
         f"search flash_decode {DECODED} --effort quick --pool 12 --mode graph",
         "export flash_decode --target h200x2 --out decode.json --db facts.db",
     ):
-        with pytest.MonkeyPatch.context() as here, pytest.raises(SystemExit):
-            here.chdir(folder)
-            cli.main(words.split())
-    exported(folder / "node.json", make_rows(paper(), "graph", bench="node"), {"torch": "2.11.0"})
-
-
-def vars_of(trial: Trial) -> dict[str, Any]:
-    names = inspect.signature(Trial).parameters
-    return {name: getattr(trial, name) for name in names}
+        with chdir(folder):
+            assert run(words) == 0
+    exported(make_rows(paper(), "graph", bench="node"), folder / "node.json", {"torch": "2.11.0"})
 
 
 LINES = {
@@ -160,7 +147,7 @@ def test_verify_prints_what_the_page_says(
 def test_an_answer_that_differs_is_one_of_the_page(
     printed: Print, folder: Path, make_rows: Callable[..., list[Trial]]
 ) -> None:
-    exported(folder / "other.json", make_rows(paper()[:7], "graph", bench="node"), {})
+    exported(make_rows(paper()[:7], "graph", bench="node"), folder / "other.json", {})
     found = printed("diff node.json other.json")
     jsonschema.validate(found, SCHEMAS["tftune diff"])
     assert found["answers"]

@@ -27,16 +27,17 @@ from synthetic import (
     law,
     model,
     possible,
+    scaled,
     selector,
     shape,
+    stale,
 )
 
 from tftune.db.discount import MODEL_ERROR
-from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
-from tftune.models.layout import Known, LayoutModel
+from tftune.models.layout import Known
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf, Split
@@ -53,26 +54,11 @@ def fastest(asked: AllGatherGemm, laws: Any = LAWS) -> tuple[float, Config]:
     return min((laws[config](asked), config) for config in possible(asked, laws))
 
 
-def scaled(factor: float, *configs: Config) -> dict[Config, tuple[float, ...]]:
-    """The weights, of which these configs take so many times as long."""
-    return {
-        config: tuple(factor * weight for weight in each) if config in configs else each
-        for config, each in WEIGHTS.items()
-    }
-
-
 def is_fallback(found: Selection) -> bool:
     """BSP, and nothing that could be taken for a time."""
     nothing = found.expected_us is found.bsp_us is found.interval is found.speedup is None
     named = found.source, found.config.variant, found.near
     return named == ("fallback", "bsp", ()) and nothing
-
-
-def unanswered(found: Selector, asked: AllGatherGemm) -> Selection:
-    """The fallback, where neither rows nor a tree answer."""
-    answer = found.select(asked)
-    assert is_fallback(answer) and found.path(asked) == () and found.shortlist(asked) == ()
-    return answer
 
 
 def test_a_measured_shape_is_answered_by_what_was_the_fastest_there() -> None:
@@ -193,8 +179,9 @@ def test_beyond_what_was_measured_the_answer_is_bsp_and_says_which_size(
     changed: dict[str, int], sentence: str
 ) -> None:
     asked = replace(shape(64, 3072, 3072), **changed)
-    found = unanswered(EXACT, asked)
-    assert sentence in found.reason and EXACT.leaf(asked) is None
+    found = EXACT.select(asked)
+    assert is_fallback(found) and sentence in found.reason
+    assert EXACT.path(asked) == EXACT.shortlist(asked) == () and EXACT.leaf(asked) is None
     assert SPACE.why_invalid(asked, found.config, CHIP) is None
 
 
@@ -284,38 +271,26 @@ def test_a_config_that_breaks_a_rule_here_gives_way_to_the_next() -> None:
     assert "push would be the fastest: block_m must not exceed M" in none.reason
 
 
-def stale(model: LayoutModel, config: Config) -> LayoutModel:
-    """Its times are of another source than is installed."""
-    kernels = list(model.kernels)
-    kernels[model.configs.index(config)] = "0" * 12
-    return replace(model, kernels=tuple(kernels))
-
-
-def test_what_was_the_fastest_with_another_source_does_not_answer_and_its_neighbours_do() -> None:
+def test_what_was_the_fastest_with_another_source_does_not_answer() -> None:
     """At a measured shape then the sizes beside it answer, since its rows say nothing of the
     others' rank; BSP where none is left."""
     found = selector(stale(model(), SMALL))
     at = found.select(shape(32))
     assert at.config != SMALL and at.source == "interpolated"
-    none = selector(stale(stale(model(), SMALL), LARGE)).select(shape(32))
+    none = selector(stale(model(), SMALL, LARGE)).select(shape(32))
     assert none.config == BSP and "0" * 12 in none.reason
     assert "all_gather_gemm/push has changed: its revision here is" in none.reason
     assert selector(stale(model(), SMALL), check_source=False).select(shape(32)).config == SMALL
+    for asked in (shape(2048), shape(700), shape(2048, 3072, 3072)):
+        assert found.select(asked) == EXACT.select(asked)
+    tree = found.select(shape(32, 3072, 3072))
+    assert tree.config == BSP and tree.expected_us == tree.bsp_us
+    assert "push would be the fastest: all_gather_gemm/push has changed" in tree.reason
     assert list(found.disabled()) == [f"{OP}/push"] and EXACT.disabled() == {}
 
 
 KINDS = shape(32), shape(20), shape(32, 3072, 3072)
 """Shapes that are measured, between two sizes, and of another family."""
-
-
-def test_on_another_machine_all_that_is_fused_is_bsp() -> None:
-    build = {"triton": "3.6.0"}
-    content = dict(target="h200x2", arch="sm_90", op=OP, build=build, modelled=False)
-    artifact = replace(EXACT.artifacts[OP], document=content)
-    for target, config in (("h200x2", SMALL), ("h200x4", BSP)):
-        machine = Machine(target, "sm_90", {"triton": "3.6.1"})
-        found = Selector(artifact, machine=machine, check_source=True)
-        assert {found.select(asked).config for asked in KINDS} == {config}
 
 
 def test_modes_never_mix() -> None:
@@ -327,16 +302,6 @@ def test_modes_never_mix() -> None:
     found = EXACT.select(shape(32), "eager")
     assert is_fallback(found) and EXACT.shortlist(shape(32), "eager") == ()
     assert found.reason == f"mode 'eager' was never measured for {OP} on h200x2; only graph"
-
-
-@pytest.mark.parametrize("layout", ["fp16 m nk 2", "bf16 k nk 2", "bf16 m kn 2", "bf16 m nk 4"])
-def test_no_layout_is_answered_by_the_rows_of_another(layout: str) -> None:
-    found = unanswered(EXACT, shape(32, layout=layout.split()))
-    said = "dtype={},shard={},b_layout={},world={}"
-    assert found.reason == (
-        f"{said.format(*layout.split())} was never measured for all_gather_gemm on h200x2; "
-        f"only {said.format(*ENGINE)}"
-    )
 
 
 def test_two_layouts_each_answer_by_their_own_rows() -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import copy
 
 import llama  # finds examples/
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import bind, relative_error
+from ranks import relative_error
 from torch.distributed.tensor import DTensor
 
-import tftune
-from tftune.graph_pass.inductor import CompilePass
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 
@@ -92,38 +89,3 @@ def differences(workspace: Workspace) -> dict[str, float]:
 def test_the_parallel_block_is_the_whole_one(world: int) -> None:
     for found in emulated.run(world, differences):
         assert len(found) == 2 and max(found.values()) < 1e-5, found
-
-
-def through_the_pass(workspace: Workspace) -> tuple[int, dict[str, float]]:
-    """How many collectives of the block in training the pass replaces, and how far its gradients
-    are from those of the eager one, by parameter."""
-    bind(workspace, None)
-    found = tftune.compile_pass(workspace.group, training=True, workspace=workspace)
-    mesh = dist.init_device_mesh("cpu", (workspace.world,))
-    case = llama.Case("prefill", 8, llama.SIZES["tiny"])
-    options = {"device": workspace.device, "dtype": torch.float16}
-    x, calls = llama.forms(case, mesh, found, **options)
-    leaves = dict(calls["eager"].named_parameters()) | {"x": x.requires_grad_()}
-    eager, passed = (
-        torch.autograd.grad(calls[name](x).float().square().sum(), list(leaves.values()))
-        for name in ("eager", "pass")
-    )
-    errors = {
-        name: relative_error(*(g.to_local() if isinstance(g, DTensor) else g for g in pair))
-        for name, pair in zip(leaves, zip(passed, eager, strict=True), strict=True)
-    }
-    return sum(entry.replaced for entry in found.report), errors
-
-
-@pytest.mark.thorough
-def test_gradients_through_the_pass_are_those_without_it() -> None:
-    """Inductor compiles, so it takes a minute."""
-    for replaced, errors in emulated.run(2, through_the_pass, timeout_s=400):
-        assert replaced >= 2 and len(errors) == 10
-        assert max(errors.values()) < 2**-8, errors
-
-
-def test_a_pass_is_what_a_copy_of_torchs_options_has() -> None:
-    """torch copies them for its logs, and a process group cannot be copied."""
-    found = CompilePass("0", None, why_idle="no GPU")
-    assert copy.deepcopy({"post_grad_custom_post_pass": found}).popitem()[1] is found

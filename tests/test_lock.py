@@ -119,12 +119,6 @@ with Store.open(path) as store:
         said = refusal(path.with_name("link.db"))
         assert f"is being written by process {os.getpid()}" in said
 
-    def test_closing_gives_the_lock_back(self, store: Store, path: Path) -> None:
-        store.close()
-        store.close()
-        with Store.open(path) as again:
-            assert again.check() == []
-
     def test_a_failed_open_gives_the_lock_back(self, path: Path) -> None:
         path.write_text("this is no database, " * 100)
         for _ in range(2):

@@ -111,9 +111,17 @@ def test_wait_polls_with_an_acquire_at_system_scope(arch: str) -> None:
 @pytest.mark.parametrize("size", SHAPES)
 @pytest.mark.parametrize("variant", FUSED)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_every_variant_keeps_the_order(arch: str, variant: str, size: str) -> None:
-    code = default(variant, size, arch)
-    assert signal_faults(code, is_hip(arch)) + wait_faults(code, is_hip(arch)) == []
+def test_every_variant_keeps_the_order_and_moves_16_bytes(
+    arch: str, variant: str, size: str
+) -> None:
+    """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
+    code, hip = default(variant, size, arch), is_hip(arch)
+    assert signal_faults(code, hip) + wait_faults(code, hip) == []
+    lines = [line_of(SHARDS, "tl.store(to_ptrs")]
+    # A descriptor's load is one instruction for the whole tile.
+    if "a_desc" not in default_source(variant, size, arch).types:
+        lines.append(line_of(GEMM, LOADS_OF_A[0]))
+    assert narrow(code, hip, *lines) == []
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -148,18 +156,6 @@ def test_a_weak_wait_for_one_flag_is_refused(tmp_path: Path, arch: str, name: st
     change = ("symmetric", f"{ONE_FLAG}{ACQUIRE})", WEAK_WAITS[name])
     weak = rebuilt(tmp_path, "bsp_chunked", (change,)).arrive
     assert wait_faults(assemble(arrive_source(weak), arch), is_hip(arch)) != []
-
-
-@pytest.mark.parametrize("size", SHAPES)
-@pytest.mark.parametrize("variant", FUSED)
-@pytest.mark.parametrize("arch", ARCHES)
-def test_remote_accesses_are_16_bytes_wide(arch: str, variant: str, size: str) -> None:
-    """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
-    lines = [line_of(SHARDS, "tl.store(to_ptrs")]
-    # A descriptor's load is one instruction for the whole tile.
-    if "a_desc" not in default_source(variant, size, arch).types:
-        lines.append(line_of(GEMM, LOADS_OF_A[0]))
-    assert narrow(default(variant, size, arch), is_hip(arch), *lines) == []
 
 
 def test_narrow_accesses_are_seen(tmp_path: Path) -> None:

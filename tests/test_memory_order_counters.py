@@ -11,10 +11,11 @@ import re
 import pytest
 import triton
 import triton.language as tl
-from assembly import Assembly, assemble, is_hip, wait_faults
+from assembly import Assembly, assemble, is_hip, signal_faults, wait_faults
 
 from tftune.kernels.comm.symmetric import barrier, finish
 from tftune.kernels.device.gemm import add_parts
+from tftune.kernels.device.in_place import count_reader, finish_read
 from tftune.kernels.runtime.compile import KernelSource
 
 ARCHES = ("gfx942", "gfx950", "sm_90")
@@ -54,6 +55,24 @@ def meeting(arch: str) -> Assembly:
     types = {"control": "i64", "control_bases": "*i64", "rank": "i32"}
     aligned = "control", "control_bases"
     return assemble(KernelSource(barrier, types, {"WORLD": 4}, aligned, {"num_warps": 1}), arch)
+
+
+@triton.jit
+def leave_operand(
+    control, control_bases, epoch, rank,
+    ALL_READ: tl.constexpr, WORLD: tl.constexpr, ARCH: tl.constexpr,
+):  # fmt: skip
+    """What a program does that has read its last."""
+    count_reader(control, control_bases, 16, epoch, rank, WORLD, ARCH)
+    finish_read(control, control_bases, epoch, rank, ALL_READ, WORLD, ARCH)
+
+
+def leaving_operand(arch: str, all_read: bool) -> Assembly:
+    types = {"control": "i64", "control_bases": "*i64", "epoch": "i32", "rank": "i32"}
+    backend = "hip" if is_hip(arch) else "cuda"
+    constants = {"ALL_READ": all_read, "WORLD": 4, "ARCH": backend}
+    aligned = "control", "control_bases"
+    return assemble(KernelSource(leave_operand, types, constants, aligned, {"num_warps": 4}), arch)
 
 
 def additions(code: Assembly, hip: bool) -> list[int]:
@@ -124,3 +143,14 @@ def test_ranks_that_meet_release_and_acquire_at_system_scope(arch: str) -> None:
             assert "buffer_wbl2 sc0 sc1" in [i.text for i in code.instructions[at - 2 : at]]
         else:
             assert {"release", "sys"} <= code.instructions[at].words
+
+
+@pytest.mark.parametrize("all_read", [True, False])
+@pytest.mark.parametrize("arch", ARCHES)
+def test_who_says_that_all_was_read_comes_behind_all_others(arch: str, all_read: bool) -> None:
+    code, hip = leaving_operand(arch, all_read), is_hip(arch)
+    counted, left = additions(code, hip)[:2]
+    for at in (counted, left):
+        assert behind_a_barrier(code, at, hip)
+        assert released(code, at, hip) and acquired(code, at, hip)
+    assert signal_faults(code, hip) + wait_faults(code, hip) == []

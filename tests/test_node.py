@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from types import SimpleNamespace
 
@@ -169,22 +169,7 @@ def test_closing_leaves_no_process_and_no_shared_memory() -> None:
     assert len(ranks) == 2 and not any(process.is_alive() for process in ranks)
 
 
-def timed(
-    monkeypatch: pytest.MonkeyPatch, bench: NodeBench, ratios: list[float], mode: str = "graph"
-) -> tuple[int, bool]:
-    """Rounds that a search takes, and whether it stops early, where BSP / config goes through these
-    ratios, the last for ever."""
-    clock = iter([*ratios, *[ratios[-1]] * 100])
-
-    def rounds(
-        world: object, shape: object, configs: object, mode: str, count: int
-    ) -> list[tuple[float, ...]]:
-        return [(10.0,) * count, tuple(10.0 / ratio for ratio in islice(clock, count))]
-
-    monkeypatch.setattr(bench, "_slowest", rounds)
-    samples, stopped = bench._time(None, SHAPE, [BSP, PUSH], mode, "search")  # type: ignore[arg-type]
-    assert len(samples[0]) == len(samples[1])
-    return len(samples[1]), stopped
+Timed = Callable[..., tuple[int, bool]]
 
 
 @pytest.fixture
@@ -192,49 +177,60 @@ def idle() -> NodeBench:
     return NodeBench(Target.parse("h200x2"), 1 << 20, emulated=True)
 
 
-def test_what_cannot_win_beside_bsp_is_stopped_after_the_probe(
-    monkeypatch: pytest.MonkeyPatch, idle: NodeBench
-) -> None:
-    assert timed(monkeypatch, idle, [0.79]) == (4, True)
-    assert timed(monkeypatch, idle, [0.81]) == (15, False)
-    assert timed(monkeypatch, idle, [0.5, 0.5, 0.5, 0.9]) == (15, False), (
+@pytest.fixture
+def timed(idle: NodeBench, monkeypatch: pytest.MonkeyPatch) -> Timed:
+    """timed(ratios, mode): rounds that a search takes, and whether it stops early, where BSP /
+    config goes through these ratios, the last for ever."""
+
+    def run(ratios: list[float], mode: str = "graph") -> tuple[int, bool]:
+        clock = iter([*ratios, *[ratios[-1]] * 100])
+
+        def rounds(
+            world: object, shape: object, configs: object, mode: str, count: int
+        ) -> list[tuple[float, ...]]:
+            return [(10.0,) * count, tuple(10.0 / ratio for ratio in islice(clock, count))]
+
+        monkeypatch.setattr(idle, "_slowest", rounds)
+        samples, stopped = idle._time(None, SHAPE, [BSP, PUSH], mode, "search")  # type: ignore[arg-type]
+        assert len(samples[0]) == len(samples[1])
+        return len(samples[1]), stopped
+
+    return run
+
+
+def test_what_cannot_win_beside_bsp_is_stopped_after_the_probe(timed: Timed) -> None:
+    assert timed([0.79]) == (4, True)
+    assert timed([0.81]) == (15, False)
+    assert timed([0.5, 0.5, 0.5, 0.9]) == (15, False), (
         "one round of four that could win keeps it in"
     )
 
 
-def test_what_cannot_win_beside_the_best_so_far_is_stopped(
-    monkeypatch: pytest.MonkeyPatch, idle: NodeBench
-) -> None:
-    assert timed(monkeypatch, idle, [1.5]) == (15, False)
-    assert timed(monkeypatch, idle, [1.19]) == (4, True)
-    assert timed(monkeypatch, idle, [1.21]) == (15, False)
-    assert timed(monkeypatch, idle, [1.19], mode="eager") == (15, False), (
-        "each mode has its own best"
-    )
-    assert timed(monkeypatch, idle, [1.5]) == (15, False)
-    assert timed(monkeypatch, idle, [1.21]) == (15, False)
-    assert timed(monkeypatch, idle, [1.19]) == (4, True), "a slower one took nothing from the best"
+def test_what_cannot_win_beside_the_best_so_far_is_stopped(timed: Timed) -> None:
+    assert timed([1.5]) == (15, False)
+    assert timed([1.19]) == (4, True)
+    assert timed([1.21]) == (15, False)
+    assert timed([1.19], mode="eager") == (15, False), "each mode has its own best"
+    assert timed([1.5]) == (15, False)
+    assert timed([1.21]) == (15, False)
+    assert timed([1.19]) == (4, True), "a slower one took nothing from the best"
 
 
-def test_a_lucky_round_is_outweighed_at_the_second_look(
-    monkeypatch: pytest.MonkeyPatch, idle: NodeBench
-) -> None:
-    assert timed(monkeypatch, idle, [0.5, 1.4, 0.5]) == (8, True)
-    assert timed(monkeypatch, idle, [0.5, 1.4, 0.5, 1.4, 0.5]) == (15, False)
+def test_a_lucky_round_is_outweighed_at_the_second_look(timed: Timed) -> None:
+    assert timed([0.5, 1.4, 0.5]) == (8, True)
+    assert timed([0.5, 1.4, 0.5, 1.4, 0.5]) == (15, False)
 
 
-def test_the_best_counts_with_its_lower_bound(
-    monkeypatch: pytest.MonkeyPatch, idle: NodeBench
-) -> None:
+def test_the_best_counts_with_its_lower_bound(timed: Timed) -> None:
     """A median of 3 with half of its rounds at 1 proves nothing about another at 1."""
-    assert timed(monkeypatch, idle, [1.0, 3.0] * 7 + [3.0]) == (15, False)
-    assert timed(monkeypatch, idle, [1.0]) == (15, False)
+    assert timed([1.0, 3.0] * 7 + [3.0]) == (15, False)
+    assert timed([1.0]) == (15, False)
 
 
 def test_the_baseline_itself_is_never_stopped(
-    monkeypatch: pytest.MonkeyPatch, idle: NodeBench
+    monkeypatch: pytest.MonkeyPatch, idle: NodeBench, timed: Timed
 ) -> None:
-    timed(monkeypatch, idle, [2.0])
+    timed([2.0])
     monkeypatch.setattr(
         idle, "_slowest", lambda world, shape, configs, mode, count: [(10.0,) * count]
     )

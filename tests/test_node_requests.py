@@ -64,23 +64,28 @@ class ScriptedWorld:
         return [arguments for name, arguments, _ in self.requests if name == method]
 
 
-def bench(monkeypatch: pytest.MonkeyPatch, *worlds: ScriptedWorld) -> NodeBench:
-    """A bench on these worlds, each used until it is killed."""
-    target, rounds = Target.parse("h200x2"), Rounds(2, 4, 6)
-    made = NodeBench(target, 1 << 20, emulated=True, rounds=rounds, deadlines=DEADLINES)
-    alive = lambda shape: next(world for world in worlds if world.alive)  # noqa: E731
-    monkeypatch.setattr(made, "_ranks", alive)
-    return made
+Made = Callable[..., NodeBench]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Made:
+    """bench(*worlds): a bench on these worlds, each used until it is killed."""
+
+    def make(*worlds: ScriptedWorld) -> NodeBench:
+        target, rounds = Target.parse("h200x2"), Rounds(2, 4, 6)
+        made = NodeBench(target, 1 << 20, emulated=True, rounds=rounds, deadlines=DEADLINES)
+        alive = lambda shape: next(world for world in worlds if world.alive)  # noqa: E731
+        monkeypatch.setattr(made, "_ranks", alive)
+        return made
+
+    return make
 
 
 @pytest.mark.parametrize("stage", ["search", "final"])
-def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-    stage: str,
-) -> None:
+def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(bench: Made, stage: str) -> None:
     """A captured graph may hold less than the checked call did."""
     world, fresh = ScriptedWorld((PUSH,)), ScriptedWorld((PUSH,))
-    node = bench(monkeypatch, world, fresh)
+    node = bench(world, fresh)
     outcome = node.measure(SHAPE, PUSH, "graph", BSP, stage=stage)
     assert isinstance(outcome, Failure) and outcome.kind == "wrong" and not world.alive
     assert node.measure(SHAPE, PUSH, "eager", BSP) == outcome and not fresh.of("time")
@@ -88,30 +93,26 @@ def test_a_config_whose_timed_calls_compute_wrong_numbers_is_wrong(
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_what_one_rank_computes_wrong_is_wrong(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def test_what_one_rank_computes_wrong_is_wrong(bench: Made, at: int) -> None:
     for faults in ({"wrong": (PUSH,)}, {"unchecked": (PUSH,)}):
         world = ScriptedWorld(**faults, at=(at,))
-        outcome = bench(monkeypatch, world).measure(SHAPE, PUSH, "graph", BSP)
+        outcome = bench(world).measure(SHAPE, PUSH, "graph", BSP)
         assert isinstance(outcome, Failure) and outcome.kind == "wrong", outcome
         assert f"on ranks [{at}] is above 0.001" in outcome.text
 
 
-def test_a_finalist_whose_timed_calls_compute_wrong_numbers_is_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_finalist_whose_timed_calls_compute_wrong_numbers_is_wrong(bench: Made) -> None:
     world, second, third = (ScriptedWorld((PULL,)) for _ in range(3))
-    node = bench(monkeypatch, world, second, third)
+    node = bench(world, second, third)
     bsp, push, pull = node.compare(SHAPE, [PUSH, PULL], "graph", BSP)
     assert isinstance(bsp, Measurement) and isinstance(push, Measurement)
     assert isinstance(pull, Failure) and pull.kind == "wrong"
 
 
-def test_each_finalist_is_timed_alone_once_more_before_it_is_verified(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_finalist_is_timed_alone_once_more_before_it_is_verified(bench: Made) -> None:
     """Finalists share their outputs: what the last one computed says nothing of the others."""
     world = ScriptedWorld()
-    bench(monkeypatch, world).compare(SHAPE, [PUSH, PULL], "graph", BSP)
+    bench(world).compare(SHAPE, [PUSH, PULL], "graph", BSP)
     kinds = "time", "verify"
     asked = [(name, arguments) for name, arguments, _ in world.requests if name in kinds]
     alone = [
@@ -121,23 +122,19 @@ def test_each_finalist_is_timed_alone_once_more_before_it_is_verified(
     assert asked == [("time", (SHAPE, [BSP, PUSH, PULL], "graph", 6)), *alone]
 
 
-def test_the_deadline_of_timing_is_for_two_configs_and_grows_with_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_deadline_of_timing_is_for_two_configs_and_grows_with_more(bench: Made) -> None:
     world = ScriptedWorld()
-    node = bench(monkeypatch, world)
+    node = bench(world)
     node.measure(SHAPE, PUSH, "graph", BSP)
     node.compare(SHAPE, [PUSH, PULL], "graph", BSP)
     seconds = {len(asked[1]): seconds for name, asked, seconds in world.requests if name == "time"}
     assert seconds == {1: 7.0, 2: 7.0, 3: 10.5}
 
 
-def test_the_graph_of_each_fused_config_is_dropped_and_bsp_keeps_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_graph_of_each_fused_config_is_dropped_and_bsp_keeps_its_own(bench: Made) -> None:
     """A search measures hundreds of graphs, and each holds memory of the GPU."""
     world = ScriptedWorld()
-    node = bench(monkeypatch, world)
+    node = bench(world)
     node.measure(SHAPE, BSP, "graph", None)
     node.measure(SHAPE, PUSH, "graph", BSP)
     assert world.of("forget") == [(SHAPE, PUSH, "graph")]

@@ -16,11 +16,6 @@ SHAPE = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
 SMALL = tftune.AllReduce(4, 64, 2)
 
 
-@pytest.fixture(autouse=True)
-def default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tftune, "_default", None)
-
-
 def test_off_answers_bsp_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tftune.load(target="h200x8").select(SHAPE).config.variant == "push"
     monkeypatch.setenv("TFTUNE_OFF", "1")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from synthetic import exported
 
 import tftune
 from tftune.db.target import Target
@@ -21,7 +22,8 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.runtime.operands import read_in_place
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.artifact import read_artifact
+from tftune.models.selector import Selector
 from tftune.models.tree.codec import layout_of
 from tftune.tuner.bench.clock import copies
 from tftune.tuner.bench.node import NodeBench
@@ -139,8 +141,6 @@ def called(workspace: Workspace, path: Path) -> dict[str, Any]:
 
 
 def test_where_an_operand_lies_is_part_of_its_shape(make_rows: Any, tmp_path: Path) -> None:
-    from test_ops import exported
-
     shapes = [AllGatherGemm(m, 72, 264, 2, operands=o) for m in (1, 7) for o in ("local", "heap")]
     path = exported(make_rows(tuple(shapes), bench="node"), tmp_path / "a.json")
     selector = Selector(read_artifact(path), allow_modelled=True)
@@ -153,8 +153,6 @@ def test_where_an_operand_lies_is_part_of_its_shape(make_rows: Any, tmp_path: Pa
 def test_local_answers_serve_where_the_heap_was_not_measured(
     make_rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from test_ops import exported
-
     from tftune.operator import _served
 
     shapes = tuple(AllGatherGemm(m, 72, 264, 2) for m in (1, 7))

@@ -11,62 +11,46 @@ from lone import lone
 import tftune
 from tftune.models.selector import fallback
 
+A, B = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
 
-def test_a_shape_that_ran_before_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What changes from call to call: where the operands lie, and their types."""
+
+@pytest.mark.parametrize(
+    ("device", "given", "sentence"),
+    [
+        ("cpu", dict(a=torch.zeros(8, 4).half().t()), "a must be contiguous"),
+        (
+            "cpu",
+            dict(a=torch.zeros(36).half()[4:].view(4, 8)),
+            "a begins 8 bytes behind a multiple",
+        ),
+        ("cpu", dict(b=B.bfloat16()), "b is torch.bfloat16"),
+        ("cpu", dict(out=torch.zeros(4, 9).half()), r"out is \[4, 9\] but must be \[4, 8\]"),
+        ("cuda:0", {}, "a is on cpu but the workspace is on cuda:0"),
+    ],
+)
+def test_a_shape_that_ran_before_is_still_checked(
+    monkeypatch: pytest.MonkeyPatch, device: str, given: dict[str, torch.Tensor], sentence: str
+) -> None:
+    """What changes from call to call: where the operands lie, and their types. Loads are 16 bytes
+    wide, and a plan holds addresses of one GPU."""
     from tftune import operator, ops
     from tftune.kernels.all_gather_gemm import host
 
-    workspace = lone()
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    seen: list[Any] = []
+    ran, workspace, seen = lone(), lone(device=device), list[Any]()
     monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
-    monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: seen.append(call))
-    c = ops.all_gather_gemm(a, b, workspace, shard="k")
-    assert c.shape == (4, 8) and len(seen) == 1 and host.placed_well(a, b, workspace)
-    crooked, shifted = (
-        torch.zeros(8, 4, dtype=torch.float16).t(),
-        torch.zeros(33, dtype=torch.float16)[1:].view(4, 8),
-    )
-    for bad, sentence in (
-        ((crooked, b), "a must be contiguous"), ((shifted, b), r"pass a.clone\(\)"),
-        ((a, b.bfloat16()), "b is torch.bfloat16"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=sentence):
-            ops.all_gather_gemm(*bad, workspace, shard="k")
-    with pytest.raises(ValueError, match=r"out is \[4, 9\] but must be \[4, 8\]"):
-        ops.all_gather_gemm(a, b, workspace, shard="k", out=torch.zeros(4, 9, dtype=torch.float16))
+    monkeypatch.setattr(host, "prepare", lambda *_: lambda *call: seen.append(call))
+    ops.all_gather_gemm(A, B, ran, shard="k")
+    workspace.calls.update(ran.calls)
+    with pytest.raises(ValueError, match=sentence):
+        ops.all_gather_gemm(**{"a": A, "b": B} | given, workspace=workspace, shard="k")
     assert len(seen) == 1
 
 
-def test_an_operand_half_aligned_or_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its shape ran before, so that there is a plan. Loads are 16 bytes wide, and a plan holds
-    addresses of one GPU."""
-    from tftune import operator, ops
-    from tftune.kernels.all_gather_gemm import host
-
-    monkeypatch.setattr(operator, "_served", lambda shape, mode: (shape, fallback(shape)))
-    monkeypatch.setattr(host, "prepare", lambda *given: lambda *call: None)
-    a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(16, 8, dtype=torch.float16)
-    ran = lone()
-    ops.all_gather_gemm(a, b, ran, shard="k")
-    half = torch.zeros(36, dtype=torch.float16)[4:].view(4, 8)
-    for device, operand, sentence in (
-        ("cpu", half, "a begins 8 bytes behind a multiple of 16"),
-        ("cuda:0", a, "a is on cpu but the workspace is on cuda:0"),
-    ):  # fmt: skip
-        workspace = lone(device=device)
-        workspace.calls.update(ran.calls)
-        with pytest.raises(ValueError, match=sentence):
-            ops.all_gather_gemm(operand, b, workspace, shard="k")
-
-
-def test_an_unknown_word_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     """Before anything is loaded, and before sizes are compared: a wrong layout is why they do not
     fit."""
     from tftune import ops
 
-    monkeypatch.setattr(tftune, "_default", None)
     workspace = lone()
     a, b = torch.zeros(4, 8, dtype=torch.float16), torch.zeros(24, 16, dtype=torch.float16)
     for words, sentence in (

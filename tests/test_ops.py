@@ -7,24 +7,27 @@ from typing import Any
 
 import pytest
 import torch
-from synthetic import content
+from lone import lone
+from synthetic import exported
+from told import select
 from torch._dynamo.testing import CompileCounter
 
 import tftune
 from tftune import ops
-from tftune.db.target import build
 from tftune.db.trial import MODES
 from tftune.kernels.all_gather_gemm import AllGatherGemm, host, reference
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.all_reduce import reference as sums
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode import host as decode_host
 from tftune.kernels.flash_decode import reference as decodes
+from tftune.kernels.flash_prefill import FlashPrefill
+from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.runtime import plan
-from tftune.models.export import write
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.operator import mode_at
@@ -36,12 +39,6 @@ B = torch.zeros(16, 8, dtype=torch.float16)
 
 def told(variant: str, **knobs: Any) -> Selection:
     return Selection(Config(variant, **knobs), "fallback", "as told")
-
-
-def alone(generation_bytes: int = 4096) -> Workspace:
-    """Rank 0 of two, without its peer: nothing can run in it."""
-    device = torch.device("cpu")
-    return Workspace(0, 2, "interpreter", 4, device, None, 0, 0, None, None, generation_bytes, None)
 
 
 @pytest.fixture
@@ -71,12 +68,6 @@ def decoded() -> tuple[torch.Tensor, ...]:
     """q, k and lengths of 2 sequences in a cache of 32 tokens."""
     q, k = torch.zeros(2, 4, 64).half(), torch.zeros(2, 32, 2, 64).half()
     return q, k, torch.zeros(2, dtype=torch.int32)
-
-
-def exported(rows: Any, path: Path) -> Path:
-    """An artifact of rows as if measured, whose answers are push, as far as the model of a made-up
-    machine says."""
-    return write(content(rows, build()), path)
 
 
 def called(workspace: Workspace, paths: list[Path]) -> tuple[str, str, float]:
@@ -121,42 +112,82 @@ def test_what_is_selected_runs(artifact: Path) -> None:
 def test_ranks_with_different_artifacts_all_run_bsp(
     artifact: Path, make_rows: Any, tmp_path: Path
 ) -> None:
-    other = exported(
-        make_rows((SHAPE, AllGatherGemm(2, 72, 264, 2)), bench="node"), tmp_path / "other.json"
-    )
+    shapes = SHAPE, AllGatherGemm(2, 72, 264, 2)
+    other = exported(make_rows(shapes, bench="node"), tmp_path / "other.json")
     for variant, reason, error in emulated.run(2, called, [artifact, other]):
         assert variant == "bsp"
         assert "rank 1 differs from rank 0 in artifacts" in reason
         assert error < 1
 
 
-def traced(workspace: Workspace, path: Path) -> list[float]:
-    """Errors, in tolerances, of a layer that torch.compile traced whole, for two M and with `out`;
-    what opcheck finds is raised."""
-    tftune.bind(workspace.group, path=path, allow_modelled=True)
-    layer = torch.compile(
-        lambda a, b, out=None: ops.all_gather_gemm(a * 2, b, workspace, out=out) / 2,
-        backend="aot_eager",
-        fullgraph=True,
-    )
-    errors = []
-    for m, out in ((7, None), (7, torch.full((7, 72), torch.nan, dtype=torch.float16)), (16, None)):
-        shape = AllGatherGemm(m, 72, 264, 2)
-        a, b = reference.make_inputs(shape, workspace.rank, 0)
-        errors.append(
-            relative_error(layer(a, b, out), reference.reference(shape, a, b, workspace.group))
-            / reference.tolerance(shape)
-        )
-        assert out is None or torch.equal(out, layer(a, b) * 2)
-    torch.library.opcheck(
-        torch.ops.tftune.all_gather_gemm.default, (a, b, workspace.handle, "k", "kn", "graph")
-    )
+LAYERS: tuple[tuple[Any, dict[str, float]], ...] = (
+    (SHAPE, {}),
+    (AllGatherGemm(16, 72, 264, 2), {}),
+    (FlashDecode(2, 4, 2, 64, 64, 2), {}),
+    (FlashDecode(2, 4, 2, 64, 64, 2, output="heads", page_size=16), {}),
+    (AllReduce(3, 64, 2), {}),
+    (AllReduce(3, 64, 2, norm="rms"), {}),
+    (AllReduce(3, 64, 2, norm="rms"), {"eps": 0.5}),
+    (FlashPrefill(1, 2, 1, 64, 40, dtype="fp16"), {}),
+    (MergeAttention(3, 4, 64, 2), {}),
+)
+"""Shapes of layers, and what else their calls are given."""
+
+
+def written(shape: Any, given: Any, workspace: Workspace) -> tuple[Any, dict[str, Any], Any]:
+    """The operands of a layer, what it names, and the arguments of its operator."""
+    at = workspace.handle
+    match shape.op:
+        case "all_gather_gemm":
+            words = {"shard": shape.shard, "b_layout": shape.b_layout}
+            return given, words, (*given, at, *words.values(), "graph")
+        case "flash_decode":
+            *operands, table = given
+            words = {"table": table if shape.page_size else None, "output": shape.output}
+            return operands, words, (*operands, at, *words.values(), "graph")
+        case "all_reduce":
+            x, *added = given
+            words = dict(zip(("residual", "weight"), added or (None, None), strict=True))
+            return (x,), words, (x, at, *words.values(), "graph")
+        case "flash_prefill":
+            return given, {"causal": shape.causal}, (*given, at, shape.causal, "graph")
+    return given, {"output": shape.output}, (*given, at, shape.output, "e", "graph")
+
+
+def traced(workspace: Workspace, fused: bool) -> list[float]:
+    """Errors, in tolerances, of each layer as a plain call and traced whole, with and without
+    `out`; what opcheck finds is raised. One trace serves all shapes of an operation."""
+    if fused:
+        tftune.select_kernel = select()  # type: ignore[assignment]
+    else:
+        tftune.use(Selector())
+    errors, compiled = list[float](), dict[str, Any]()
+
+    def layer(op: str, first: Any, others: Any, words: dict[str, Any], out: Any) -> Any:
+        return getattr(ops, op)(first * 1, *others, workspace, **words, out=out) * 1
+
+    for shape, more in LAYERS:
+        if shape.op not in compiled:
+            torch._dynamo.reset()
+            compiled[shape.op] = torch.compile(layer, backend="aot_eager", fullgraph=True)
+        formula = operation(shape.op).module("reference")
+        given = formula.make_inputs(shape, workspace.rank, decodes.RAGGED_SEED)
+        exact = formula.reference(shape, *given, workspace.group, **more)
+        (first, *others), words, arguments = written(shape, given, workspace)
+        for call in (layer, compiled[shape.op]):
+            for out in (None, formula.make_output(shape).fill_(torch.nan)):
+                result = call(shape.op, first, others, words | more, out)
+                for each in (result,) if out is None else (result, out):
+                    errors.append(relative_error(each, exact) / formula.tolerance(shape))
+        operator = getattr(torch.ops.tftune, shape.op).default
+        torch.library.opcheck(operator, (*arguments, *more.values()))
     return errors
 
 
-def test_torch_compile_sees_one_operator_and_no_graph_break(artifact: Path) -> None:
-    for errors in emulated.run(2, traced, artifact):
-        assert len(errors) == 3 and max(errors) < 1
+@pytest.mark.parametrize("fused", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_a_layer_runs_what_is_selected_and_torch_compile_sees_one_operator(fused: bool) -> None:
+    for errors in emulated.run(2, traced, fused, timeout_s=240):
+        assert len(errors) == 6 * len(LAYERS) and max(errors) < 1
 
 
 def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> None:
@@ -166,7 +197,7 @@ def test_no_operator_is_a_custom_op_which_looks_for_aliases_at_each_call() -> No
 
 
 def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: Any) -> None:
-    workspace, counted = alone(), CompileCounter()
+    workspace, counted = lone(), CompileCounter()
 
     @torch._dynamo.disable(recursive=False)
     def skipped(a: torch.Tensor) -> torch.Tensor:
@@ -178,42 +209,10 @@ def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: An
     assert len(recorded[1]) == 1 and counted.frame_count == 2
 
 
-def traced_decode(workspace: Workspace, variant: str) -> list[float]:
-    """Errors, in tolerances, of a layer that decodes and was traced whole: contiguous and paged,
-    both outputs, with and without `out`."""
-    tftune.select_kernel = lambda shape, mode: told(variant, kv_splits=2, block_n=32)  # type: ignore
-    errors = []
-    for output, page in (("all", 0), ("heads", 16)):
-        shape = FlashDecode(2, 4, 2, 64, 64, 2, output=output, page_size=page)
-        *operands, table = decodes.make_inputs(shape, workspace.rank, decodes.RAGGED_SEED)
-        exact = decodes.reference(shape, *operands, table, workspace.group)
-        words = {"table": table if page else None, "output": output}
-
-        def layer(q: Any, k: Any, v: Any, lengths: Any, out: Any, words: Any = words) -> Any:
-            return ops.flash_decode(q * 1, k, v, lengths, workspace, out=out, **words) * 1
-
-        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-        for out in (None, decodes.make_output(shape).fill_(torch.nan)):
-            found = compiled(*operands, out)
-            errors.append(relative_error(found, exact) / decodes.tolerance(shape))
-            assert out is None or relative_error(out, exact) <= decodes.tolerance(shape)
-        torch.library.opcheck(
-            torch.ops.tftune.flash_decode.default,
-            (*operands, workspace.handle, words["table"], output, "graph"),
-        )
-    return errors
-
-
-@pytest.mark.parametrize("variant", ["fused", pytest.param("bsp", marks=pytest.mark.thorough)])
-def test_torch_compile_sees_one_operator_of_flash_decode_too(variant: str) -> None:
-    for errors in emulated.run(2, traced_decode, variant):
-        assert len(errors) == 4 and max(errors) < 1
-
-
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
     recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = alone()
+    workspace = lone()
     for form in ("local_transpose", "gather_copy"):
         selector = tftune.use(Selector())
         answer = told("bsp", form=form)
@@ -229,7 +228,7 @@ def test_a_layer_runs_what_is_selected_for_its_mode(
 ) -> None:
     """What wins in a graph is often slower eagerly, where launches count."""
     monkeypatch.setattr(tftune._default, "select", lambda shape, mode: told(mode))
-    workspace, (q, k, lengths) = alone(8192), decoded()
+    workspace, (q, k, lengths) = lone(generation_bytes=8192), decoded()
     for mode in ("eager", "graph", "eager"):
         gathered(4, workspace, mode=mode)
         ops.flash_decode(q, k, k, lengths, workspace, mode=mode)
@@ -243,7 +242,7 @@ def test_a_shape_that_the_workspace_has_no_room_for_runs_bsp(
 ) -> None:
     """A layer compiled for any M may see a larger one than the workspace was made for."""
     monkeypatch.setattr(tftune, "select_kernel", lambda shape, mode: told("push"))
-    workspace = alone()
+    workspace = lone()
     for m in (256, 257, 258):
         gathered(m, workspace, "nk")
     made = [(shape.m, config.variant) for shape, config in recorded[0]]
@@ -260,7 +259,7 @@ def test_of_many_shapes_the_oldest_plans_go_and_the_log_says_so(
     mode: str, recorded: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(plan, "PLANS", 4)
-    workspace = alone()
+    workspace = lone()
     with caplog.at_level("INFO", logger="tftune"):
         for m in (1, 2, 3, 4, 5, 2, 6, 1, 5):
             gathered(m, workspace, mode=mode)
@@ -278,7 +277,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
         return original(shape, mode)
 
     monkeypatch.setattr(tftune, "select_kernel", select)
-    workspace = alone()
+    workspace = lone()
     for m in (1, 2, 3):
         gathered(m, workspace, mode="graph:2")
     assert asked == [(1, "graph"), (2, "graph"), (3, "eager")]
@@ -290,7 +289,7 @@ def test_a_mode_of_sizes_selects_by_rows(recorded: Any, monkeypatch: pytest.Monk
 
 
 def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: Any) -> None:
-    (made, called), workspace, (q, k, lengths) = recorded, alone(), decoded()
+    (made, called), workspace, (q, k, lengths) = recorded, lone(), decoded()
     pages, table = torch.zeros(4, 16, 2, 64).half(), torch.zeros(2, 2, dtype=torch.int32)
     for _ in range(2):
         for mode, output in (("graph", "all"), ("eager", "all"), ("graph", "heads")):
@@ -312,7 +311,7 @@ def test_a_decode_that_ran_before_makes_no_plan_and_is_still_checked(recorded: A
 
 
 def test_a_handle_names_a_workspace_as_long_as_it_lives() -> None:
-    workspace = alone()
+    workspace = lone()
     handle = workspace.handle
     assert Workspace.of(handle) is workspace
     del workspace

@@ -6,10 +6,9 @@ import ast
 import html
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
+from runpy import run_path
 from statistics import geometric_mean
 from typing import Any
 
@@ -23,14 +22,6 @@ from tftune.kernels.core.registry import operation
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("tftune", "kernels", "tuner", "db", "models", "studies", "benchmarks")
 DIAGRAMS = ("flags", "flow", "selecting", "taxes")
-
-
-def in_docs(code: str) -> Any:
-    """What a program prints as JSON that runs in docs/."""
-    command = [sys.executable, "-c", f"import json; {code}"]
-    done = subprocess.run(command, cwd=ROOT / "docs", text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def sections(page: str) -> dict[str, set[str]]:
@@ -69,8 +60,8 @@ def help_of(option: Any) -> str:
 def test_a_diagram_is_what_its_script_draws(name: str) -> None:
     text = (ROOT / f"docs/diagrams/{name}.svg").read_text()
     said = text.partition("<dc:description>")[2].partition("</dc:description>")[0]
-    drawn = in_docs(f"import draw; print(json.dumps(draw.SAYS[{name!r}]))")
-    assert json.loads(html.unescape(said)) == drawn, "run `python docs/draw.py`"
+    drawn = run_path(str(ROOT / "docs/draw.py"))["SAYS"][name]
+    assert html.unescape(said) == json.dumps(drawn), "run `python docs/draw.py`"
 
 
 def test_there_is_no_other_diagram_and_each_is_shown() -> None:

@@ -13,16 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_features import SHAPES
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.core.registry import OPS
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.kernels.flash_prefill import FlashPrefill
-from tftune.kernels.gemm_all_reduce import GemmAllReduce
-from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
-from tftune.kernels.merge_attention import MergeAttention
 from tftune.models.features import names, vector
 from tftune.models.tree import codegen as plain
 from tftune.models.tree.tree import (
@@ -107,16 +103,7 @@ def test_boundary_values_go_below() -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_every_feature_is_one_expression_and_means_what_its_lambda_says(op: str) -> None:
-    texts = plain.expressions(op)
-    shape: Shape = {
-        "all_gather_gemm": AllGatherGemm(48, 328, 1056, 4, "bf16", "m", "nk"),
-        "flash_decode": FlashDecode(3, 24, 8, 128, 1500, 2),
-        "all_reduce": AllReduce(24, 7168, 4, norm="rms"),
-        "flash_prefill": FlashPrefill(3, 24, 8, 64, 1500),
-        "gemm_reduce_scatter": GemmReduceScatter(96, 7168, 2048, 4),
-        "gemm_all_reduce": GemmAllReduce(24, 7168, 2048, 4),
-        "merge_attention": MergeAttention(24, 64, 128, 4),
-    }[op]
+    texts, shape = plain.expressions(op), SHAPES[op]
     assert tuple(texts) == names(op)
     assert [float(eval(text, {"s": shape, **vars(math)})) for text in texts.values()] == list(
         vector(op, shape)

@@ -118,23 +118,6 @@ def test_a_workspace_that_is_too_small_is_refused_with_the_size_it_needs(
         host.prepare(shape, config, workspace(None, 2, needed - 1))
 
 
-def test_a_plan_is_made_once_for_a_shape_a_config_and_a_workspace() -> None:
-    made: list[Any] = []
-
-    def prepare(*asked: Any) -> Any:
-        made.append(asked)
-        return lambda *operands: None
-
-    here, other = workspace(None, 8), workspace(None, 8)
-    first = plan.plan_of(DECODED, WORDS, here, prepare)
-    again = FlashDecode(**DECODED.to_dict()), Config.from_dict(WORDS.to_dict())
-    assert plan.plan_of(*again, here, prepare) is first
-    assert plan.plan_of(DECODED, Config("bsp"), here, prepare) is not first
-    assert plan.plan_of(DECODED, WORDS, other, prepare) is not first
-    assert len(made) == 3 and not here.calls
-    assert [*here.plans] == [(DECODED, WORDS), (DECODED, Config("bsp"))]
-
-
 def test_operands_come_first_and_the_rest_in_the_kernels_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

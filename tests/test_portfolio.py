@@ -4,12 +4,13 @@ it resumes, and what it says of those not measured."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_bench import FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, Stopped, plain
+from fake_bench import BOTH, FORMS, OTHER, SMALL, SPACE, TARGET, FakeBench, Stopped, plain
 from stored import RUN
 
 from tftune.db.store import Store
@@ -23,21 +24,36 @@ from tftune.tuner.search.opening import Knowledge
 from tftune.tuner.search.recipes import fitted
 from tftune.tuner.search.search import search
 
+OP = "all_gather_gemm"
 PUSH, PULL = (
     SPACE.complete(Config(variant, block_m=16, block_n=64, num_warps=4))
     for variant in ("push", "pull")
 )
 LARGE_TILE = Config("push", **dict(PUSH.knobs) | {"group_m": 8})
 """Impossible: there is one row tile."""
-BOTH = ("graph", "eager")
+TWO = (SMALL, OTHER)
+
+
+@contextmanager
+def scouted(
+    path: Path,
+    shapes: Sequence[Shape] = TWO,
+    modes: tuple[str, ...] = BOTH,
+    bench: FakeBench | None = None,
+) -> Iterator[Store]:
+    """A database in which these shapes were scouted."""
+    with Store.open(path) as store:
+        search(OP, shapes, modes, bench or FakeBench(), store, effort="scout", pool=8)
+        yield store
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """Two shapes scouted in both modes."""
-    with Store.open(tmp_path / "a.db") as store:
-        search("all_gather_gemm", (SMALL, OTHER), BOTH, FakeBench(), store, effort="scout", pool=8)
+def store(path: Path) -> Iterator[Store]:
+    with scouted(path) as store:
         yield store
+
+
+Pick = Callable[[Sequence[Trial], str], tuple[Config, ...]]
 
 
 def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
@@ -45,8 +61,15 @@ def pick(trials: Sequence[Trial], mode: str) -> tuple[Config, ...]:
     return (PUSH, LARGE_TILE) if mode == "graph" else (PULL,)
 
 
-def run(store: Store, bench: FakeBench, **more: float) -> Matrix:
-    return fill("all_gather_gemm", (SMALL, OTHER), BOTH, bench, store, pick, **more)
+def run(
+    store: Store,
+    bench: FakeBench,
+    shapes: Sequence[Shape] = TWO,
+    modes: tuple[str, ...] = BOTH,
+    pick: Pick = pick,
+    **more: float,
+) -> Matrix:
+    return fill(OP, shapes, modes, bench, store, pick, **more)
 
 
 def wanted(store: Store, shape: Shape) -> set[Config]:
@@ -119,7 +142,7 @@ def test_a_shapes_own_best_is_measured_there_alone_unless_what_is_measured_ties_
 
 def test_an_unknown_mode_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
-        fill("all_gather_gemm", (SMALL, OTHER), ("cuda_graph",), FakeBench(), store, pick)
+        run(store, FakeBench(), modes=("cuda_graph",))
 
 
 def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_their_defaults(
@@ -132,22 +155,14 @@ def test_variants_that_were_hopeless_in_every_search_nearby_are_not_tried_by_the
 
     for kept in ([], [(OTHER, "eager")]):
         bench, counted = FakeBench(slow_pull), FakeBench(slow_pull)
-        with Store.open(tmp_path / f"{len(kept)}.db") as store:
-            search("all_gather_gemm", (SMALL, OTHER), BOTH, bench, store, effort="scout", pool=8)
-            fill(
-                "all_gather_gemm",
-                (SMALL, OTHER),
-                BOTH,
-                counted,
-                store,
-                lambda trials, mode: (PUSH,),
-            )
+        with scouted(tmp_path / f"{len(kept)}.db", bench=bench) as store:
+            run(store, counted, pick=lambda trials, mode: (PUSH,))
         pulls = [shape for shape, config, _, _ in counted.asked if config.variant == "pull"]
         assert len(pulls) == 4 * len(kept), "one search in which it was within reach is enough"
         assert {"bsp", "push", "staged"} <= {config.variant for _, config, _, _ in counted.asked}
 
 
-def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> None:
+def test_shapes_choose_from_searches_at_sizes_like_theirs(path: Path) -> None:
     """Windows of two doublings, and a doubling on either side; of a layout with few searches
     nearby, all."""
     shapes = [
@@ -162,8 +177,11 @@ def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> Non
         asked.append(frozenset(trial.shape.m for trial in trials))  # type: ignore[attr-defined]
         return (PUSH,)
 
-    with Store.open(tmp_path / "a.db") as store:
-        search("all_gather_gemm", shapes, ("graph",), FakeBench(), store, effort="scout", pool=4)
+    def run_at(*asked_for: Shape) -> None:
+        asked.clear()
+        run(store, FakeBench(), asked_for, ("graph",), remembered)
+
+    with scouted(path, shapes, ("graph",)) as store:
         for m, near in (
             (4, {1, 4, 16}),
             (7, {1, 4, 16}),
@@ -172,25 +190,9 @@ def test_shapes_choose_from_searches_at_sizes_like_theirs(tmp_path: Path) -> Non
             (32, {16, 64, 256}),
             (1000, {256, 1024, 4096}),
         ):
-            asked.clear()
-            fill(
-                "all_gather_gemm",
-                [replace(shapes[0], m=m), replace(shapes[-1], m=m)],
-                ("graph",),
-                FakeBench(),
-                store,
-                remembered,
-            )
+            run_at(replace(shapes[0], m=m), replace(shapes[-1], m=m))
             assert asked == [near], "once for shapes that share their searches"
-        asked.clear()
-        fill(
-            "all_gather_gemm",
-            [replace(shapes[0], m=1 << 20)],
-            ("graph",),
-            FakeBench(),
-            store,
-            remembered,
-        )
+        run_at(replace(shapes[0], m=1 << 20))
         assert asked == [{1, 4, 16, 64, 256, 1024, 4096}]
 
 
@@ -217,14 +219,13 @@ def test_what_the_budget_left_out_is_missing_and_named(
     assert matrix.sentences()[-1] == f"missing: {len(matrix.missing)} configs at {OTHER}, eager"
 
 
-def test_a_matrix_goes_through_the_grid_in_leaps(tmp_path: Path) -> None:
+def test_a_matrix_goes_through_the_grid_in_leaps(path: Path) -> None:
     """Whole families, and those measured first lie apart: so is what a matrix knows whose time was
     too short."""
     shapes = [replace(SMALL, m=m, n=n) for n in (64, 128, 192, 256, 320) for m in (8, 16)]
     bench = FakeBench()
-    with Store.open(tmp_path / "grid.db") as store:
-        search("all_gather_gemm", shapes, ("graph",), FakeBench(), store, effort="scout", pool=4)
-        fill("all_gather_gemm", shapes, ("graph",), bench, store, pick)
+    with scouted(path, shapes, ("graph",)) as store:
+        run(store, bench, shapes, ("graph",))
     order = list(dict.fromkeys(shape for shape, *_ in bench.asked))
     assert [(shape.n, shape.m) for shape in order] == [
         (n, m) for n in (64, 320, 192, 128, 256) for m in (8, 16)
@@ -273,7 +274,7 @@ def test_a_shape_that_was_never_searched_is_measured_beside_the_likeliest_form_o
     store: Store,
 ) -> None:
     new, bench = SMALL.parse("m=2,n=3584,k=8192,world=8"), FakeBench()
-    matrix = fill("all_gather_gemm", (new,), BOTH, bench, store, pick)
+    matrix = run(store, bench, (new,))
     likeliest = SPACE.complete(SPACE.fallbacks(new, TARGET.chip)[0])
     for mode in BOTH:
         asked = bench.of("matrix", new, mode)
@@ -295,7 +296,7 @@ def test_a_layout_that_was_never_searched_is_refused(store: Store, other: str) -
         r"kernels as they are.*tftune search all_gather"
     )
     with pytest.raises(ValueError, match=said):
-        fill("all_gather_gemm", shapes, BOTH, bench, store, pick)
+        run(store, bench, shapes)
     assert bench.asked == [] and not store.trials(stage="matrix")
 
 
@@ -315,16 +316,8 @@ def test_scouting_asks_no_study_and_measures_nothing_twice(store: Store) -> None
         "the defaults: no model, no former rows"
     )
     again = FakeBench()
-    search(
-        "all_gather_gemm",
-        (SMALL, OTHER),
-        BOTH,
-        again,
-        store,
-        effort="scout",
-        pool=8,
-        knowledge=Knowledge(former=won_before()),
-    )
+    known = Knowledge(former=won_before())
+    search(OP, TWO, BOTH, again, store, effort="scout", pool=8, knowledge=known)
     for shape in (SMALL, OTHER):
         assert again.of("search", shape)[:2] == [PUSH, PULL], "as they won"
         made = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import stand_ins
+from command_line import hear_interrupts
 
 from tftune.tuner.bench import worker
 from tftune.tuner.bench.processes import deaf_to_ctrl_c
@@ -34,12 +35,6 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         print("stopped", flush=True)
 """
-
-
-def hear_interrupts() -> None:
-    """A shell starts what it puts into the background with SIGINT ignored, and children inherit
-    that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def waits(pid: int) -> bool:

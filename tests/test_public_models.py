@@ -12,8 +12,8 @@ import pytest
 from tftune.db.target import Target
 from tftune.kernels.core.registry import operation
 from tftune.kernels.flash_decode import FlashDecode
-from tftune.models.artifact import SHIPPED
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.artifact import SHIPPED, read_artifact
+from tftune.models.selector import Selector
 from tftune.pipeline.model_config import config_of
 from tftune.pipeline.model_shapes import Model, model_shapes
 

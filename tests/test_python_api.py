@@ -4,21 +4,19 @@ what a value is, and refusals that say what to pass."""
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from lone import lone
 
 import tftune
 from tftune.agreement import asked
 from tftune.db.target import Machine
-from tftune.kernels.comm.workspace import Workspace
 from tftune.models import chain
-from tftune.models import selector as selectors
+from tftune.models.artifact import SHIPPED
 from tftune.models.selector import Selector
 
 SHAPE = tftune.AllGatherGemm(m=64, n=3584, k=8192, world=8)
@@ -40,7 +38,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Selector]:
     def loaded(machine: Machine | None = None, **arguments: Any) -> Selector:
         monkeypatch.setattr("tftune.db.target.here", lambda: machine)
         monkeypatch.setattr("tftune.models.selector.Selector.warnings", lambda self: iter(()))
-        path = selectors.Path(selectors.__file__).parent / "artifacts/all_gather_gemm__h200x8.json"
+        path = SHIPPED / "all_gather_gemm__h200x8.json"
         return tftune.load(path, **arguments)
 
     return loaded
@@ -97,26 +95,6 @@ def test_a_kernel_that_changed_is_one_warning(
     assert "all_gather_gemm/push has changed: its revision here is r99" in sentence
 
 
-def test_a_bind_that_failed_is_one_warning(
-    load: Callable[..., Selector],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def gather(into: list[Any], own: Any, group: object) -> None:
-        into[:] = [own, own | {"artifacts": {"all_gather_gemm": "another"}}]
-
-    dist = SimpleNamespace(get_world_size=lambda group: 2, all_gather_object=gather)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(distributed=dist))
-    monkeypatch.setitem(sys.modules, "torch.distributed", dist)
-    monkeypatch.setattr("tftune.db.target.build", dict)
-    bound = tftune.bind(selector=load())
-    assert tftune.select_kernel(SHAPE) is bound.select(SHAPE)
-    assert tftune.select_kernel(UNKNOWN).config.variant == "bsp"
-    (sentence,) = told(caplog)
-    assert sentence.startswith("tftune.bind: rank 1 differs from rank 0 in artifacts")
-    assert sentence.endswith("compare what `tftune doctor --json` says on the ranks")
-
-
 def test_what_is_as_it_should_be_is_not_logged(
     load: Callable[..., Selector], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,9 +124,7 @@ def test_reprs_say_what_a_value_is() -> None:
     assert eval(repr(found.config), {"Config": tftune.Config}) == found.config
     artifact = selector.artifacts["all_gather_gemm"]
     assert repr(artifact) == f"<Artifact: all_gather_gemm on h200x8, bench node, {digest}>"
-    workspace = Workspace(
-        0, 8, "cuda", 132, SimpleNamespace(type="cuda", index=0), None, 1, 2, 3, 4, 4096, None
-    )
+    workspace = lone(8, arch="cuda", device="cuda:0")
     assert repr(workspace).startswith("<Workspace: rank 0 of 8 on ")
     assert "generations of 4,096 bytes, 0 calls prepared>" in repr(workspace)
 
@@ -160,7 +136,7 @@ asking = pytest.mark.parametrize(
 
 
 @asking
-@pytest.mark.parametrize("value", ["m=64", tftune.AllGatherGemm, {"m": 64}, 64, None])
+@pytest.mark.parametrize("value", ["m=64", tftune.AllGatherGemm, (64, 96), {"m": 64}, 64, None])
 def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: Any) -> None:
     with pytest.raises(TypeError, match=r"takes a shape, such as AllGatherGemm\(m=64"):
         ask(value, "graph")
@@ -171,6 +147,7 @@ def test_what_is_no_shape_is_told_what_to_pass(ask: Callable[..., Any], value: A
 def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: Any) -> None:
     with pytest.raises(ValueError, match=r"mode=.* is not one of graph, eager"):
         ask(SHAPE, mode)
+    assert tftune._default is None, "before anything is loaded"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +157,3 @@ def test_an_unknown_mode_is_refused_everywhere(ask: Callable[..., Any], mode: An
 def test_an_unknown_word_lists_the_known_ones(word: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{word}=.* is not one of "):
         replace(SHAPE, **{word: value})
-
-
-def test_numpy_dtypes_are_taken() -> None:
-    for dtype in (np.float16, np.dtype("float16"), "float16", "half"):
-        assert replace(SHAPE, dtype=dtype) == SHAPE

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import regret
 
-from tftune.db.committed import files_of
 from tftune.db.store import write_rows
 from tftune.db.trial import Run, Trial
 from tftune.kernels.all_gather_gemm import AllGatherGemm
+from tftune.models.dataset import Dataset, load
 from tftune.models.tree.trainer import train_layout
 
 SHAPES = tuple(
@@ -29,8 +29,8 @@ Rows = Callable[..., list[Trial]]
 
 
 @pytest.fixture(scope="module")
-def regret(script: Callable[[str], ModuleType]) -> ModuleType:
-    return script("regret")
+def dataset(make_rows: Rows) -> Dataset:
+    return load(make_rows(SHAPES, bench="node"), "all_gather_gemm", "h200x8", "graph", "node")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def file(tmp_path: Path, make_rows: Rows) -> Path:
 
 
 def test_it_prints_tables_bars_and_result_lines_for_each_mode_and_layout(
-    regret: ModuleType, file: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert regret.main(["--target", "h200x8", str(file)]) == 0
     printed = capsys.readouterr().out
@@ -74,12 +74,7 @@ def test_it_prints_tables_bars_and_result_lines_for_each_mode_and_layout(
         )  # fmt: skip
 
 
-def test_the_result_lines_are_of_family_and_size_at_once_and_of_families(
-    regret: ModuleType, make_rows: Rows
-) -> None:
-    dataset = regret.load(
-        make_rows(SHAPES, bench="node"), "all_gather_gemm", "h200x8", "graph", "node"
-    )
+def test_the_result_lines_are_of_family_and_size_at_once_and_of_families(dataset: Dataset) -> None:
     reports = regret.held_out(dataset)
     assert list(reports) == ["any", "family", "m"]
     assert reports["family"] == regret.evaluate(dataset, split="family")
@@ -99,7 +94,6 @@ def test_the_result_lines_are_of_family_and_size_at_once_and_of_families(
 
 
 def test_many_shapes_share_their_folds_among_processes(
-    regret: ModuleType,
     tmp_path: Path,
     make_rows: Rows,
     capsys: pytest.CaptureFixture[str],
@@ -150,31 +144,27 @@ def test_many_shapes_share_their_folds_among_processes(
     ],
 )
 def test_a_layout_that_is_none_is_refused(
-    regret: ModuleType, file: Path, capsys: pytest.CaptureFixture[str], layout: str, sentence: str
+    file: Path, capsys: pytest.CaptureFixture[str], layout: str, sentence: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         regret.main(["--target", "h200x8", "--layout", layout, str(file)])
     assert ended.value.code == 2 and sentence in capsys.readouterr().err
 
 
-def test_only_the_layouts_asked_for(
-    regret: ModuleType, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_layouts_asked_for(file: Path) -> None:
     source = regret.choose(
         regret.sources(*regret.rows_of([file])), "all_gather_gemm", "h200x8", "node", "here"
     )
-    dataset = regret.load(source.current, "all_gather_gemm", "h200x8", "graph", "node")
+    dataset = load(source.current, "all_gather_gemm", "h200x8", "graph", "node")
     few = regret.layouts(dataset, {"dtype": "bf16", "world": "8"})
     both = regret.layouts(dataset, {"shard": "k"})
     assert [part.shapes for part in few.values()] == [FEW] and list(both) == [LAYOUT, *few]
 
 
-def test_a_bar_that_is_missed_is_named(regret: ModuleType, make_rows: Rows) -> None:
+def test_a_bar_that_is_missed_is_named(make_rows: Rows, dataset: Dataset) -> None:
     """Where BSP is always the answer."""
-    rows = make_rows(SHAPES, bench="node")
-    dataset = regret.load(rows, "all_gather_gemm", "h200x8", "graph", "node")
-    alone = [row for row in rows if row.config.variant == "bsp"]
-    bsp = regret.load(alone, "all_gather_gemm", "h200x8", "graph", "node")
+    alone = [row for row in make_rows(SHAPES, bench="node") if row.config.variant == "bsp"]
+    bsp = load(alone, "all_gather_gemm", "h200x8", "graph", "node")
     always = regret.evaluate(dataset, lambda part: train_layout(bsp.only(part.shapes)), "any")
     told = list(regret.missed(always))
     assert any(re.match(r"geomean 1\.\d{3} is above 1\.04", sentence) for sentence in told)
@@ -184,10 +174,7 @@ def test_a_bar_that_is_missed_is_named(regret: ModuleType, make_rows: Rows) -> N
     assert "always push does better" in told and "always BSP does better" not in told
 
 
-def test_bars_that_are_met_are_not_named(regret: ModuleType, make_rows: Rows) -> None:
-    dataset = regret.load(
-        make_rows(SHAPES, bench="node"), "all_gather_gemm", "h200x8", "graph", "node"
-    )
+def test_bars_that_are_met_are_not_named(dataset: Dataset) -> None:
     report = regret.evaluate(dataset, split="m")
     met = replace(
         report.selector, geomean_regret=1.04, p95_regret=1.12, worst_regret=1.25,
@@ -201,14 +188,7 @@ def test_bars_that_are_met_are_not_named(regret: ModuleType, make_rows: Rows) ->
     ]
 
 
-def test_what_is_committed_is_read_by_default(regret: ModuleType) -> None:
-    found = files_of("all_gather_gemm", "h200x2")
-    assert len(found) > 5 and all(
-        path.name.startswith("all_gather_gemm-") and path.parent.name == "h200x2" for path in found
-    )
-
-
-def test_without_rows_it_says_so(regret: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_rows_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         regret.main(["--target", "mi300x8"])
     assert ended.value.code == 2 and "none are committed for this target" in capsys.readouterr().err

@@ -1,5 +1,5 @@
-"""Other libraries' reductions without GPUs: that torch and Iris take the calls as they are written,
-and that what is missing is said before anything runs."""
+"""Other libraries' reductions without GPUs: that torch (its gather, too) and Iris take the calls as
+they are written, and that what is missing is said before anything runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 import rival_reductions as reductions
 import rival_rows
 import rivals
+import torch
+from test_rivals import on_a_gpu
 
 from tftune.db.trial import Failure, Measurement
 from tftune.kernels.all_reduce import AllReduce, host
@@ -31,17 +33,11 @@ norm_out quant_out scale_out rms_gamma rms_eps scale_factor layout_code
 """Those of `trtllm_allreduce_fusion` that have no default."""
 
 
-def on_a_gpu(**more: Any) -> Any:
-    """As much of a workspace as a rival reads when it is made."""
-    import torch
-
-    return SimpleNamespace(device=torch.device("cuda"), rank=1, **more)
-
-
 TORCH_CALLS = """
 from types import SimpleNamespace
 import torch, torch.distributed as dist
-import rival_reductions as reductions
+import rival_calls, rival_reductions as reductions
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_reduce import AllReduce
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
@@ -49,6 +45,11 @@ dist.init_process_group("gloo", init_method="file:///{file}", rank=0, world_size
 workspace = SimpleNamespace(device=torch.device("cuda"))
 def meta(*size):
     return torch.empty(size, device="meta", dtype=torch.bfloat16)
+for shard in "km":
+    call = rival_calls.Torch(AllGatherGemm(8, 12, 16, 1, shard=shard), workspace)
+    call.into_c, c = False, meta(8, 12)
+    call(meta(8, 16), meta(16, 12), c)
+    print(tuple(call.results[c.data_ptr()].shape))
 call = reductions.TorchReduceScatter(GemmReduceScatter(8, 16, 32, 1), workspace)
 call.into_c = False
 c = meta(8, 16)
@@ -72,8 +73,8 @@ def test_torch_takes_the_calls_as_they_are_written(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
     )
-    told = ["(8, 16)", "(8, 16)", "input reduce_op group_name"]
-    assert done.stdout.split("\n")[:3] == told, done.stderr
+    told = ["(8, 12)"] * 2 + ["(8, 16)"] * 2 + ["input reduce_op group_name"]
+    assert done.stdout.splitlines() == told, done.stderr
 
 
 def test_a_library_that_lacks_the_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +105,6 @@ def test_what_a_rival_does_not_take_is_said_before_anything_runs(
     with pytest.raises(NotImplementedError, match=said):
         kind(shape, on_a_gpu(owner=(None,)))
     with pytest.raises(NotImplementedError, match="it needs GPUs"):
-        import torch
-
         kind(shape, SimpleNamespace(device=torch.device("cpu")))
 
 
@@ -120,8 +119,6 @@ def test_iris_reduces_in_the_heap_and_keeps_its_buffers(
     kind: Any, shape: Any, rows: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner's rows of what Iris left there are copied out on checks and kept on the clock."""
-    import torch
-
     given: list[Any] = []
 
     def fused(context: Any, c: Any, a: Any, b: Any, workspace: Any) -> str:
@@ -152,8 +149,6 @@ def test_flashinfer_adds_up_and_normalises_into_the_result(
 ) -> None:
     """Its buffers are made once; with a norm it writes both halves of the result. The arguments are
     those of FlashInfer 0.6.12."""
-    import torch
-
     made: list[Any] = []
 
     class Module:

@@ -75,17 +75,6 @@ def test_both_modes_measure_the_same_configs_one_after_the_other(store: Store) -
     assert fused[::2] == [(config, "graph") for config, _ in fused[1::2]]
 
 
-def test_the_same_command_measures_nothing_twice(store: Store) -> None:
-    first = run(store, FakeBench(), (SMALL, OTHER))
-    trials, runs = store.trials(), store.runs()
-    bench = FakeBench()
-    again = run(store, bench, (SMALL, OTHER))
-    assert bench.asked == [] == bench.restarts and store.trials() == trials and store.runs() == runs
-    assert [(best.shape, best.mode, best.winner.id, best.tied) for best in again] == [
-        (best.shape, best.mode, best.winner.id, best.tied) for best in first
-    ]
-
-
 @pytest.mark.parametrize("moment", [0, 1, 3, 5, 17, 25])
 def test_an_interrupted_search_goes_on_where_it_stopped(store: Store, moment: int) -> None:
     stopped, resumed = Stopped(moment), FakeBench()
@@ -106,7 +95,8 @@ def test_more_effort_goes_on_from_less(store: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(EFFORTS, "more", Effort(20, 2, "for tests"))
     bench = FakeBench()
     (best,) = run(store, bench, modes=("graph",), effort="more")
-    assert len(bench.of("search")) == 8 and best.evaluations == 20 and bench.of("final")
+    assert len(bench.of("search")) == 8 and best.evaluations == 20
+    assert bench.of("final")[0] == FORMS[1], "final rows older than the search are measured again"
 
 
 def test_exhaustive_effort_tries_every_feasible_config(
@@ -207,13 +197,6 @@ def test_a_store_error_ends_the_search(store: Store) -> None:
         run(store, FakeBench(full))
 
 
-def test_without_time_every_shape_still_has_bsp_and_its_defaults(store: Store) -> None:
-    bench = FakeBench()
-    bests = run(store, bench, (SMALL, OTHER), budget_s=0.0)
-    assert [best.evaluations for best in bests] == [5] * 4
-    assert bench.of("final") == [] and {best.winner.stage for best in bests} == {"search"}
-
-
 def test_a_budget_stops_and_is_shared_by_the_shapes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,15 +209,18 @@ def test_a_budget_stops_and_is_shared_by_the_shapes(
     assert 15 < small.evaluations < 40 and 15 < other.evaluations < 40
 
 
-def test_without_time_nothing_is_drawn_and_the_end_says_so(
+def test_without_time_every_shape_still_has_bsp_and_its_defaults_and_the_end_says_so(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def drawn(*_: object) -> None:
         raise AssertionError("a place was prepared for trials that cannot come")
 
+    bench = FakeBench()
     with monkeypatch.context() as patched:
         patched.setattr("tftune.tuner.search.search_stage.SearchStage._track", drawn)
-        run(store, FakeBench(), (SMALL, OTHER), budget_s=0.0)
+        bests = run(store, bench, (SMALL, OTHER), budget_s=0.0)
+    assert [best.evaluations for best in bests] == [5] * 4
+    assert bench.of("final") == [] and {best.winner.stage for best in bests} == {"search"}
     assert (
         "stopped by the budget: 20 of 48 trials, 16 final ones left; the same command goes on"
         in caplog.text

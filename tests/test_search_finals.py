@@ -18,7 +18,6 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Compare
 from tftune.tuner.search.final_stage import final_stage
-from tftune.tuner.search.search import EFFORTS, Effort
 from tftune.tuner.search.session import Rows
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -218,17 +217,6 @@ def test_a_stopped_search_has_no_end(store: Store) -> None:
         run(store, bench)
     (stored,) = store.runs()
     assert stored.clocks and stored.ended == {}
-
-
-def test_final_rows_older_than_the_search_are_measured_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(store, FakeBench(), modes=("graph",))
-    monkeypatch.setitem(EFFORTS, "more", Effort(13, 2, "for tests"))
-    bench = FakeBench()
-    run(store, bench, modes=("graph",), effort="more")
-    assert len(bench.of("search")) == 1
-    assert bench.of("final")[0] == Config("bsp", form="gather_copy")
 
 
 def test_without_a_final_bsp_the_rows_of_the_search_decide(store: Store) -> None:

@@ -71,7 +71,7 @@ def test_a_lost_study_is_made_again_from_the_rows(store: Store) -> None:
     assert len(optuna.load_study(study_name=name, storage=store.optuna_storage()).trials) == 12
 
 
-def test_a_search_that_ended_is_concluded_again_without_being_prepared(
+def test_a_search_that_ended_is_concluded_again_without_being_prepared_or_measured(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another seed may consider other configs, so that it is prepared anew."""
@@ -85,7 +85,9 @@ def test_a_search_that_ended_is_concluded_again_without_being_prepared(
     first = run(store, FakeBench(), (SMALL, OTHER))
     assert {*drawn} == {SMALL, OTHER} and all(best.off_by for best in first)
     drawn.clear()
-    assert run(store, FakeBench(), (SMALL, OTHER)) == first and not drawn
+    trials, runs, bench = store.trials(), store.runs(), FakeBench()
+    assert run(store, bench, (SMALL, OTHER)) == first and not drawn
+    assert bench.asked == [] == bench.restarts and store.trials() == trials and store.runs() == runs
     run(store, FakeBench(), (SMALL, OTHER), seed=1)
     assert {*drawn} == {SMALL, OTHER}
 

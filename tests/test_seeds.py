@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import needs
 from stored import RUN, trial
 from synthetic import (
     BSP,
@@ -23,6 +22,7 @@ from synthetic import (
     WEIGHTS,
     law,
     model,
+    scaled,
     shape,
 )
 
@@ -64,7 +64,7 @@ def test_what_may_answer_near_the_shape_comes_the_fastest_first_and_is_never_bsp
         assert named(asked, artifact()) == [SMALL], "LARGE has 128 rows"
     quick = artifact(model(weights=WEIGHTS | {LARGE: QUICK}))
     assert named(shape(200), quick) == named(shape(128), quick) == [LARGE, SMALL]
-    slow = model(weights=WEIGHTS | {SMALL: tuple(9 * weight for weight in WEIGHTS[SMALL])})
+    slow = model(weights=scaled(9, SMALL))
     assert named(OFF, artifact(slow)) == [SMALL], (
         "what a search may still improve, though BSP would be the answer"
     )
@@ -182,9 +182,6 @@ def test_several_artifacts_are_asked_in_turn_and_each_config_is_named_once() -> 
     assert all(place.world == 2 for place in SHAPES)
 
 
-@needs(OP, "h200x2")
-@needs(OP, "h200x4")
-@needs(OP, "h200x8")
 def test_the_artifact_of_the_target_or_else_of_its_relatives() -> None:
     def names(target: str) -> list[str]:
         return [found.target.name for found in seeds.artifacts(OP, Target.parse(target))]
@@ -203,8 +200,6 @@ def test_an_artifact_that_cannot_be_read_is_no_reason_not_to_search(
     assert seeds.artifacts(OP, Target.parse("h200x2")) == []
 
 
-@needs(OP, "h200x2")
-@needs("flash_decode", "h200x2")
 @pytest.mark.parametrize(
     "shape",
     [AllGatherGemm(40, 3584, 8192, 2, "bf16", "m", "nk"), FlashDecode(3, 64, 8, 128, 5000, 2)],

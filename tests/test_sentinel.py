@@ -12,13 +12,14 @@ from typing import Any
 import fake_service
 import pytest
 from command_line import Tftune, refused
-from test_verify import BUILD, Fake, exported
+from synthetic import exported
+from test_verify import BUILD, Fake
 
 from tftune import sentinel
 from tftune.db.findings import change, findings
 from tftune.db.store import Store
 from tftune.db.target import Target
-from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial
+from tftune.db.trial import EVIDENCE, Failure, Measurement, Outcome, Trial, now
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -52,7 +53,7 @@ def artifact(
     make_rows: Callable[..., list[Trial]], tmp_path_factory: pytest.TempPathFactory
 ) -> Artifact:
     rows = make_rows(paper(), "graph", bench="node") + make_rows(paper(), "eager", bench="node")
-    return read_artifact(exported(tmp_path_factory.mktemp("watch") / "a.json", rows, BUILD))
+    return read_artifact(exported(rows, tmp_path_factory.mktemp("watch") / "a.json", BUILD))
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_a_leaf_that_slows_down_is_a_finding_once(
         change(store, found.id, "acknowledged", "the fan", "2026-11-23")
     assert check(3) == []
     with Store.open(path) as store:
-        change(store, found.id[:4], "closed", "", sentinel.now())
+        change(store, found.id[:4], "closed", "", now())
         (closed,) = findings(store)
         assert (closed.state, closed.note) == ("closed", "the fan")
         with pytest.raises(ValueError, match=r"was closed at .*; it stays closed"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,6 @@ SCOPES = {
 """What a route needs; every other one needs `read`."""
 
 
-def routes(served: Served) -> Iterator[tuple[str, str]]:
-    for method, path in served.client.app.openapi()["paths"].items():  # type: ignore[attr-defined]
-        yield from ((word.upper(), method) for word in path)
-
-
 def asked(path: str) -> str:
     """A path with its parts filled in."""
     parts = {"op": "flash_decode", "target": "h200x8", "number": "1", "action": "close"}
@@ -49,7 +43,7 @@ def asked(path: str) -> str:
 
 def test_every_route_needs_its_scope(served: Served) -> None:
     seen = set()
-    for method, path in routes(served):
+    for method, path in served.routes():
         if path in OPEN:
             continue
         seen.add((method, path))
@@ -66,7 +60,7 @@ def test_every_route_needs_its_scope(served: Served) -> None:
 def test_no_route_is_outside_the_schema(served: Served) -> None:
     """The test above goes by the schema: pages, which are not in it, are tested on their own."""
     app: Any = served.client.app
-    known = {path for _, path in routes(served)}
+    known = {path for _, path in served.routes()}
     hidden = {route.path for route in app.routes if isinstance(route, APIRoute)} - known
     assert all(not path.startswith("/v1") for path in hidden)
 
@@ -159,7 +153,7 @@ def test_logs_hold_no_secret_and_one_line_for_each_request(
 def test_an_unknown_parameter_is_refused_with_the_known_ones(served: Served) -> None:
     """By every route, pages too: a mistyped filter would answer more than was asked for."""
     found = [("GET", route.path) for part in (router, style_router) for route in part.routes]
-    for method, path in [*routes(served), *found]:
+    for method, path in [*served.routes(), *found]:
         refused = served.ask(method, f"{asked(path)}?opp=x")
         assert refused.status_code == 422 and "opp" in refused.text, path
     assert len(found) >= 9

@@ -11,10 +11,12 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import serve_load
+import serve_walk
 from command_line import Tftune, refused
 from serving import body, place_of
 
@@ -57,8 +59,6 @@ def test_an_address_that_cannot_be_listened_on_is_refused_before_anything_starts
 def test_a_service_without_its_extra_says_what_to_install(
     tftune: Tftune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from importlib.util import find_spec
-
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name: None if name == "fastapi" else find_spec(name)
     )
@@ -126,8 +126,6 @@ def test_the_load_is_answered(kind: str, tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_the_walk_ends_with_a_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the installation, which is pip's; its limit is judged where it runs alone."""
-    import serve_walk
-
     assert serve_walk.main(["--here", "--within", "900", "--keep", str(tmp_path / "walk")]) == 0
     said = capsys.readouterr().out
     assert "3,025 stored" in said and "measured, on this very shape" in said
@@ -136,8 +134,6 @@ def test_the_walk_ends_with_a_selection(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_step_that_fails_ends_the_walk_with_its_complaint(tmp_path: Path) -> None:
-    import serve_walk
-
     walk = serve_walk.Walk(tmp_path, Path(sys.executable).parent, dict(os.environ))
     with pytest.raises(SystemExit, match="no scope"):
         walk.run("tftune", "tokens", "create", "me", "--scope", "other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -93,9 +93,7 @@ def filled(
         served.push(body(3))
         made = placed(served)
         make_stable(served, made)
-        paths = served.client.app.openapi()["paths"]  # type: ignore[attr-defined]
-        routes = [(method.upper(), path) for path, of in paths.items() for method in of]
-        yield served, made, routes + [("GET", path) for path in PAGES]
+        yield served, made, served.routes() + [("GET", path) for path in PAGES]
 
 
 def hold(filled: tuple[Served, str, list[Any]], data: Any) -> None:
@@ -133,24 +131,25 @@ def hold(filled: tuple[Served, str, list[Any]], data: Any) -> None:
         assert isinstance(answer.json()["detail"], str)
 
 
-FEW, MANY = (
-    settings(max_examples=count, suppress_health_check=list(HealthCheck)) for count in (120, 1500)
-)
+COUNTS = 120, pytest.param(1500, marks=pytest.mark.thorough)
 
 
-@FEW
-@given(data=st.data())
+def many(count: int, hold: Callable[[Any], None]) -> None:
+    """As many examples, each of which must hold."""
+
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def holds(data: Any) -> None:
+        hold(data)
+
+    holds()
+
+
+@pytest.mark.parametrize("count", COUNTS)
 def test_no_request_is_an_error_of_the_service(
-    filled: tuple[Served, str, list[Any]], data: Any
+    filled: tuple[Served, str, list[Any]], count: int
 ) -> None:
-    hold(filled, data)
-
-
-@pytest.mark.thorough
-@MANY
-@given(data=st.data())
-def test_no_request_of_many_is_an_error(filled: tuple[Served, str, list[Any]], data: Any) -> None:
-    hold(filled, data)
+    many(count, lambda data: hold(filled, data))
 
 
 ROWS = body(3).splitlines()
@@ -172,19 +171,14 @@ def changed(data: Any) -> bytes:
     return data.draw(st.sampled_from([text, text[:cut], text[:cut] + b"\xff" + text[cut:]]))
 
 
-@FEW
-@given(data=st.data())
+@pytest.mark.parametrize("count", COUNTS)
 def test_no_upload_is_an_error_of_the_service(
-    filled: tuple[Served, str, list[Any]], data: Any
+    filled: tuple[Served, str, list[Any]], count: int
 ) -> None:
-    assert filled[0].push(changed(data)).status_code in (200, 409, 422)
+    def hold(data: Any) -> None:
+        assert filled[0].push(changed(data)).status_code in (200, 409, 422)
 
-
-@pytest.mark.thorough
-@MANY
-@given(data=st.data())
-def test_no_upload_of_many_is_an_error(filled: tuple[Served, str, list[Any]], data: Any) -> None:
-    assert filled[0].push(changed(data)).status_code in (200, 409, 422)
+    many(count, hold)
 
 
 def test_a_planted_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

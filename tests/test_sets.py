@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
+from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.workloads import (
     DEEPSEEK_V3,
     GRID,
-    GRID_ROWS,
     LLAMA3_70B,
     LLAMA3_405B,
     MODELS,
     ROWS,
     SHAPE_SETS,
     Projection,
-    grid,
 )
 
 
@@ -69,23 +67,6 @@ def test_options_reach_every_shape() -> None:
 def test_columns_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(ValueError, match="the 24576 columns of q_up must be divisible by world=5"):
         SHAPE_SETS["deepseek-v3"](world=5)
-
-
-def test_the_set_of_the_paper_is_there_too() -> None:
-    assert SHAPE_SETS["paper"] is paper
-
-
-def test_the_grid_spans_the_layers_of_nodes() -> None:
-    for world in (2, 4, 8):
-        shapes = grid(world)
-        assert len(set(shapes)) == 192 and len({shape.family for shape in shapes}) == 24
-        assert {shape.m for shape in grid(world, shard="m")} == {
-            m for m in GRID_ROWS if m % world == 0
-        }
-    assert {(3584, 8192)} <= set(GRID)
-    assert min(n for n, _ in GRID) <= 1024
-    assert max(n for n, _ in GRID) >= 16000
-    assert {k for _, k in GRID} == {2048, 3072, 4096, 5120, 7168, 8192, 16384}
 
 
 @pytest.mark.parametrize("pair", GRID)

@@ -21,8 +21,10 @@ from synthetic import (
     law,
     model,
     rows,
+    scaled,
     selector,
     shape,
+    stale,
 )
 
 from tftune.db.target import Machine
@@ -31,7 +33,6 @@ from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.space import Config
 from tftune.models import selector as module
 from tftune.models.artifact import parse_artifact
-from tftune.models.layout import LayoutModel
 from tftune.models.selection import Selection
 from tftune.models.selector import Selector
 from tftune.models.tree.tree import Leaf
@@ -59,14 +60,7 @@ def test_the_fastest_comes_first_and_no_more_than_were_asked_for(asked: AllGathe
 @PLACES
 def test_bsp_is_never_on_it_and_hides_nothing_where_it_is_the_answer(asked: AllGatherGemm) -> None:
     """What it was faster than is worth a try elsewhere."""
-    slow = selector(
-        model(
-            weights={
-                config: tuple((1 if config == BSP else 9) * w for w in each)
-                for config, each in THREE.items()
-            }
-        )
-    )
+    slow = selector(model(weights=scaled(9, SMALL, LARGE, OTHER, weights=THREE)))
     assert slow.select(asked).config == BSP and set(slow.shortlist(asked)) == {SMALL, LARGE, OTHER}
 
 
@@ -134,16 +128,6 @@ def test_without_an_artifact_that_applies_it_is_empty(
     assert selector(model(), **changed).shortlist(asked) == ()
 
 
-def stale(found: LayoutModel, *configs: Config) -> LayoutModel:
-    kernels = zip(found.configs, found.kernels, strict=True)
-    return replace(
-        found,
-        kernels=tuple(
-            "0123456789ab" if config in configs else kernel for config, kernel in kernels
-        ),
-    )
-
-
 @PLACES
 def test_of_another_layout_or_kernel_it_is_empty(asked: AllGatherGemm) -> None:
     found = model()
@@ -193,7 +177,7 @@ class TestConfirm:
     def test_it_answers_from_then_on_in_this_mode_and_for_this_shape(
         self, asked: AllGatherGemm
     ) -> None:
-        slow = WEIGHTS | {LARGE: tuple(3 * weight for weight in WEIGHTS[LARGE])}
+        slow = scaled(3, LARGE)
         found = selector(model(weights=slow), model(weights=slow, mode="eager"))
         before = found.select(asked)
         found.confirm(asked, "graph", self.ANSWER)
@@ -208,6 +192,10 @@ class TestConfirm:
         for m in range(600, 620, 2):
             found.select(shape(m, 3072, 3072))
         assert found.select(TREE) is self.ANSWER
+
+    def test_an_unknown_mode_is_no_mode_of_its_own(self) -> None:
+        with pytest.raises(ValueError, match="mode='cuda_graph' is not one of graph, eager"):
+            selector(model()).confirm(TREE, "cuda_graph", self.ANSWER)
 
     def test_ranks_that_do_not_agree_forget_it(self) -> None:
         found = selector(model())

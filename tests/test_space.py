@@ -15,10 +15,14 @@ from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import CHIPS, H200, MI300X, Chip
 from tftune.kernels.core.registry import OPS, operation
+from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Choice, Config, Rule, Space
+from tftune.kernels.flash_decode import FlashDecode
 
 LARGE = AllGatherGemm(4096, 3584, 8192, 8)
+DECODE = FlashDecode(1, 64, 8, 128, 8192, 8)
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
+THIN = {"block_m": 64, "block_n": 32, "num_warps": 4}
 BY_COPIES = {"push_ce", "bsp_chunked"}
 """Variants of the copy engine: a chip's rules keep them from calls whose copies would be small."""
 
@@ -94,6 +98,10 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
             "xcds must be 1 where programs claim tiles"),
         (LARGE, Config("push", loads="descriptor"), MI300X,
             "loads needs descriptors, which mi300x lacks"),
+        (at(m=256, n=36), Config("push", **THIN, loads="descriptor"), H200,
+            "descriptor loads need"),
+        (at(m=256, n=36, b_layout="nk"), Config("push", **THIN, loads="descriptor"), H200, None),
+        (at(m=256, n=40), Config("push", **THIN, loads="descriptor"), H200, None),
         (at(m=512), Config("push", split_k=2), H200, None),
         (at(m=512), Config("push", block_m=64, split_k=2), H200,
             "split_k must be 1 where there is a whole tile"),
@@ -107,12 +115,38 @@ def test_mistakes_list_what_is_known(config: Config, sentence: str) -> None:
         (LARGE, Config("bsp_chunked", first_rows=2048), None, "no chunk could be larger"),
         (at(world=2), Config("bsp_chunked", copy_streams=3), None, "fewer than the ranks"),
         (LARGE, Config("bsp_chunked"), H200, None),
+        (FlashDecode(1, 8, 8, 128, 32, 2), Config("bsp", kv_splits=4, block_n=32), None,
+            "at least 16 tokens"),
+        (FlashDecode(16, 96, 12, 128, 65536, 8), Config("fused", kv_splits=38), H200,
+            "more than 32 units of work"),
+        (DECODE, Config("fused", kv_splits=64, block_n=256), None, "block_n must not exceed"),
+        (DECODE, Config("fused", block_n=32, num_warps=8), H200, "8 warps must have"),
+        (DECODE, Config("fused", block_n=256), H200, "a thread may hold"),
+        (DECODE, Config("fused", block_n=128, num_stages=5), H200,
+            "must fit the chip's shared memory"),
+        (DECODE, Config("persistent", block_n=128, kv_splits=33, programs_per_unit=2), H200,
+            "of all programs of a unit must fit"),
+        (DECODE,
+            Config("persistent", kv_splits=33, num_warps=8, programs_per_unit=2, num_stages=2),
+            H200, "at most 12 warps"),
+        (DECODE, Config("persistent", programs_per_unit=2, num_stages=2), H200,
+            "programs_per_unit must be 1"),
+        (DECODE, Config("fused", xcds=8), H200, "a chip of one die"),
+        (DECODE, Config("fused", heads_per_program=16), None, "must not exceed a group"),
+        (FlashDecode(1, 16, 1, 256, 8192, 8), Config("fused", heads_per_program=8), None,
+            "at most 8192 elements"),
+        (DECODE, Config("fused_heads", heads_per_program=2, heads_per_flag=1), None,
+            "0 or at least heads_per_program"),
+        (DECODE, Config("fused_heads", heads_per_flag=64), None, "less than all heads"),
+        (FlashDecode(1024, 16, 1, 64, 64, 2), Config("persistent", kv_splits=1, heads_per_flag=1),
+            None, "at most 8192 flags"),
+        (DECODE, Config("persistent"), H200, None),
     ],
 )  # fmt: skip
 def test_rules_answer_with_their_sentence(
-    shape: AllGatherGemm, config: Config, chip: Chip | None, sentence: str | None
+    shape: Shape, config: Config, chip: Chip | None, sentence: str | None
 ) -> None:
-    found = SPACE.why_invalid(shape, config, chip)
+    found = operation(shape.op).space.why_invalid(shape, config, chip)
     assert found is None if sentence is None else found is not None and sentence in found
 
 

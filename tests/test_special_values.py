@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from tftune.kernels.all_reduce import host as reduce_host
 from tftune.kernels.comm import emulated
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
-from tftune.kernels.flash_decode import host as decode_host
-from tftune.kernels.gemm_all_reduce import host as gemm_host
-from tftune.kernels.merge_attention import host as merge_host
+from tftune.ops import operators
 
 WORDS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 2.0**-24, -65504.0, 1.0)
 
@@ -32,16 +29,23 @@ def check(calls: Callable[..., Any], argument: str, expected: torch.Tensor) -> N
             assert torch.equal(bits(result), bits(expected))
 
 
+def thrice(
+    operator: operators.Operator, operands: Any, workspace: Workspace, words: Any, config: Config
+) -> list[torch.Tensor]:
+    """Results of both generations and a third call."""
+    given = operands, workspace, words, "graph", None
+    return [operator.call(*given, config=config).float() for _ in range(3)]
+
+
 def reduced(workspace: Workspace, variant: str) -> list[torch.Tensor]:
-    """Sums of rows of one value each, of which every other rank has -0.0, by calls of both
-    generations and a third."""
+    """Sums of rows of one value each, of which every other rank has -0.0."""
     from test_contract_all_reduce import configured
 
     x = torch.tensor(WORDS).half().repeat_interleave(16).view(2, 64)
     if workspace.rank:
         x.fill_(-0.0)
     config = Config("bsp") if variant == "bsp" else configured(variant, parts=1, rows_per_flag=1)
-    return [reduce_host.all_reduce(x, workspace, config).float() for _ in range(3)]
+    return thrice(operators.ALL_REDUCE, (x, None, None), workspace, (), config)
 
 
 @pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll", "one_shot_lamport", "two_shot"])
@@ -58,8 +62,7 @@ def merged(workspace: Workspace, variant: str) -> list[torch.Tensor]:
         o.fill_(-0.0)
         lse.fill_(-torch.inf)
     config = Config(variant, rows_per_piece=2, programs=8)
-    call = merge_host.merge_attention
-    return [call(o, lse, workspace, config, output="all").float() for _ in range(3)]
+    return thrice(operators.MERGE_ATTENTION, (o, lse), workspace, ("all", "e"), config)
 
 
 @pytest.mark.parametrize("variant", ["one_shot", "one_shot_ll"])
@@ -93,8 +96,7 @@ def product_of(dtype: str, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
 def multiplied(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
     a, b = product_of(dtype, workspace.rank)
     config = Config("one_shot_ll", block_m=16, block_n=64, block_k=64, group_m=1, loads="pointer")
-    call = gemm_host.gemm_all_reduce
-    return [call(a, b, workspace, config).float() for _ in range(3)]
+    return thrice(operators.GEMM_ALL_REDUCE, (a, b), workspace, ("nk",), config)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -117,8 +119,8 @@ def decoded(workspace: Workspace, dtype: str) -> list[torch.Tensor]:
     v[:, 0] = values_of(dtype)
     lengths = torch.full((2,), int(workspace.rank == 0), dtype=torch.int32)
     config = Config("persistent_ll", kv_splits=2, heads_per_program=1, block_n=32)
-    call = decode_host.flash_decode
-    return [call(q, k, v, lengths, workspace, config).float() for _ in range(3)]
+    operands = q, k, v, lengths, None
+    return thrice(operators.FLASH_DECODE, operands, workspace, ("all",), config)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,9 +10,9 @@ import math
 import pytest
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm, paper
-from tftune.kernels.all_gather_gemm.rules import is_registered
 from tftune.kernels.all_gather_gemm.space import SPACE
 from tftune.kernels.core.chips import CHIPS, H200, Chip
+from tftune.kernels.core.partials import is_registered
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, Call, Gate, Stage
 from tftune.models.timeline.simulator import Timeline, play, predict, timeline

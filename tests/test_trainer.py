@@ -38,7 +38,7 @@ from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import selector_of
 from tftune.models.layout import LayoutModel
 from tftune.models.selector import Selector
-from tftune.models.tree.thresholds import round_between
+from tftune.models.tree.lattice import round_between
 from tftune.models.tree.trainer import train_layout
 from tftune.models.tree.tree import Leaf, Node, Split, leaves_of
 

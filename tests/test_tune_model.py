@@ -224,7 +224,8 @@ def test_a_form_of_bsp_that_crashed_is_not_the_first_again(tmp_path: Path) -> No
             first = order.forms[0]
             firsts.append(first["form"])
             crash = {first: Failure("crash", "ended")} if first["form"] == "one_shot" else {}
-            return super().confirm(order) | crash
+            outcomes, left = super().confirm(order)
+            return outcomes | crash, left
 
     sums(tmp_path, (8, 16), Crashing)
     assert firsts[0] == "one_shot" and "one_shot" not in firsts[1:]
@@ -235,9 +236,9 @@ def test_forms_of_bsp_that_a_short_visit_left_out_are_measured_later(tmp_path: P
         short = True
 
         def confirm(self, order: Any) -> Any:
-            found = super().confirm(order)
+            found, left = super().confirm(order)
             left_out, self.short = order.forms[1:] if self.short else (), False
-            return {config: us for config, us in found.items() if config not in left_out}
+            return {config: us for config, us in found.items() if config not in left_out}, left
 
     found = sums(tmp_path, (8,), Short)
     forms = {trial.config["form"] for trial in found if trial.config.variant == "bsp"}

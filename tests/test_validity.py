@@ -13,11 +13,11 @@ from typing import Any
 
 import fake_gpu
 import pytest
+from command_line import Tftune
 from fake_gpu import torch_with
 
 import tftune
 from tftune import doctor
-from tftune.cli import app as cli
 from tftune.db import target as machines
 from tftune.db.target import Machine
 from tftune.kernels.all_gather_gemm import AllGatherGemm
@@ -201,7 +201,6 @@ def loaded(
     """loaded(machine, **arguments): the warnings of loading the artifact twice there."""
     path = tmp_path / "a.json"
     path.write_text(json.dumps(content))
-    monkeypatch.setattr(tftune, "_default", None)
 
     def run(machine: Machine | None, **arguments: Any) -> list[str]:
         monkeypatch.setattr(machines, "here", lambda: machine)
@@ -264,17 +263,13 @@ def test_the_command_line_answers_for_the_artifact_s_machine_and_says_what_happe
     content: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tftune: Tftune,
 ) -> None:
-    (path := tmp_path / "a.json").write_text(json.dumps(content))
-    monkeypatch.chdir(tmp_path)  # whose database is none
+    (tmp_path / "a.json").write_text(json.dumps(content))
     monkeypatch.setattr(machines, "here", lambda: replace(HERE, target="h200x4"))
-    monkeypatch.setattr(tftune, "_default", None)
     for command in ("select", "explain"):
-        with pytest.raises(SystemExit) as ended:
-            cli.main([command, OP, str(LARGE), "--artifact", str(path)])
-        shown = capsys.readouterr()
-        assert not ended.value.code, shown.err
+        shown = tftune(f"{command} {OP} {LARGE} --artifact a.json")
+        assert not shown.code, shown.err
         assert shown.out.startswith("push(")
         assert shown.err.startswith(
             "on this machine it answers BSP: the artifact is for h200x8, and this machine is h200x4"

@@ -5,24 +5,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import learned
+from command_line import Ran, Tftune, refused
+from synthetic import exported
 
-from tftune.cli import app as cli
 from tftune.db.target import Target
 from tftune.db.trial import Failure, Measurement, Outcome, Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
-from tftune.models.dataset import load
-from tftune.models.export import export, provenance
-from tftune.models.selector import Selector, read_artifact
+from tftune.models.artifact import read_artifact
+from tftune.models.selector import Selector
 from tftune.report.diff import diff
 from tftune.verify import check, measured_shapes, samples
 
@@ -31,18 +30,6 @@ BUILD = {"driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"}
 SHAPES = (*paper(), *paper(dtype="bf16"))
 """Two layouts."""
 TITLE = "dtype=fp16,shard=k,b_layout=kn,world=8"
-
-
-def exported(
-    path: Path, rows: Sequence[Trial], build: dict[str, str], held_out: dict[str, Any] | None = None
-) -> Path:
-    modes = dict.fromkeys(row.mode for row in rows)
-    datasets = {mode: load(rows, OP, "h200x8", mode, "node") for mode in modes}
-    return export(
-        {mode: learned(data) for mode, data in datasets.items()},
-        path,
-        provenance(datasets, held_out or {}, build),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +46,7 @@ def rows(make_rows: Callable[..., list[Trial]]) -> list[Trial]:
 
 @pytest.fixture(scope="module")
 def made(rows: list[Trial], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported(tmp_path_factory.mktemp("verify") / f"{OP}__h200x8.json", rows, BUILD)
+    return exported(rows, tmp_path_factory.mktemp("verify") / f"{OP}__h200x8.json", BUILD)
 
 
 class Fake:
@@ -200,24 +187,20 @@ def test_bsp_that_fails_fails_the_sample_and_the_budget_ends_it(made: Path) -> N
 
 @pytest.fixture
 def verify(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., Any]]:
-    """verify(bench, line): exit code, stdout, stderr of `tftune verify` on a copy of the artifact,
-    this machine being 8 H200."""
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tftune: Tftune
+) -> Callable[..., Ran]:
+    """verify(bench, line): `tftune verify` on a copy of the artifact, this machine being 8 H200."""
     (tmp_path / made.name).write_text(made.read_text())
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x8"))
     monkeypatch.setattr("tftune.db.target.build", lambda: BUILD | {"triton": "3.7.1"})
 
-    def run(bench: Fake, line: str = "") -> tuple[int, str, str]:
+    def run(bench: Fake, line: str = "") -> Ran:
         monkeypatch.setattr(
             "tftune.tuner.bench.node.NodeBench", lambda target, payload_bytes: bench
         )
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["verify", OP, "--artifact", str(tmp_path / made.name), *line.split()])
-        return int(ended.value.code or 0), *capsys.readouterr()
+        return tftune(f"verify {OP} --artifact {tmp_path / made.name} {line}")
 
-    yield run
+    return run
 
 
 def test_an_artifact_that_holds_is_stamped_with_this_build(
@@ -260,11 +243,8 @@ def test_only_measured_times_of_this_machine_can_be_verified(
     verify: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: Target.parse("h200x4"))
-    code, out, err = verify(Fake(0.5))
-    assert (code, out) == (
-        2,
-        "",
-    ) and "measured times of all_gather_gemm on h200x8, and this machine is h200x4" in err
+    said = "measured times of all_gather_gemm on h200x8, and this machine is h200x4"
+    assert refused(verify(Fake(0.5)), said)
 
 
 def test_two_artifacts_differ_in_origin_and_answers(
@@ -275,7 +255,7 @@ def test_two_artifacts_differ_in_origin_and_answers(
     ]
     report = {"shapes": 14, "selector": {"geomean_regret": 1.25, "unknown": 0}}
     other = exported(
-        tmp_path / "b.json", rows, BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}}
+        rows, tmp_path / "b.json", BUILD | {"triton": "3.7.1"}, {"graph": {TITLE: report}}
     )
     found = diff(read_artifact(made), read_artifact(other))
     assert "triton 3.6.0 -> 3.7.1" in found.origin
@@ -293,8 +273,7 @@ def test_two_artifacts_differ_in_origin_and_answers(
     assert next(same.sentences()) == "both come from the same rows, kernels and build"
 
 
-def test_the_command_diff_prints_both_forms(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, said in (([], "0 of 14 measured shapes"), (["--json"], '"answers": []')):
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["diff", str(made), str(made), *options])
-        assert not ended.value.code and said in capsys.readouterr().out
+def test_the_command_diff_prints_both_forms(made: Path, tftune: Tftune) -> None:
+    for options, said in (("", "0 of 14 measured shapes"), ("--json", '"answers": []')):
+        ran = tftune(f"diff {made} {made} {options}")
+        assert not ran.code and said in ran.out

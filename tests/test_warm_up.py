@@ -12,7 +12,7 @@ import planted
 import pytest
 import torch
 from planted import FUSED, OTHER, SHAPE
-from test_ops import exported
+from synthetic import exported
 
 import tftune
 from tftune.confirm import warm_up as confirming

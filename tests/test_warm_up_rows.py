@@ -38,10 +38,6 @@ def warmed(trial: Trial) -> Trial:
     return replace(trial, **stage)  # type: ignore[arg-type]
 
 
-def test_every_stage_is_evidence_or_a_warm_up_or_of_the_sentinel() -> None:
-    assert set(STAGES) - set(EVIDENCE) == {"warm_up", "watch", "tax"}
-
-
 def test_training_reads_them_only_where_they_are_asked_for(rows: list[Trial]) -> None:
     push = next(t for t in rows if t.config.variant == "push")
     elsewhere = [replace(warmed(trial), shape=OTHER) for trial in rows]

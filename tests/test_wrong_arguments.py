@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from lone import lone
 
 import tftune
 from tftune import ops
@@ -23,11 +24,7 @@ DECODED = tftune.FlashDecode(2, 4, 2, 64, 32, 2)
 
 @pytest.fixture
 def workspace() -> Workspace:
-    heap = OperandHeap(torch.zeros(1 << 16, dtype=torch.uint8))
-    device = torch.device("cpu")
-    return Workspace(
-        0, 2, "interpreter", 4, device, None, 0, 0, None, None, 4096, None, operands=heap
-    )
+    return lone(operands=OperandHeap(torch.zeros(1 << 16, dtype=torch.uint8)))
 
 
 @pytest.fixture

@@ -9,7 +9,12 @@ from tftune.kernels.core.registry import operation
 from tftune.kernels.core.space import Config
 from tftune.models.selection import Selection
 
-VARIANTS = {"all_gather_gemm": "push", "gemm_reduce_scatter": "push"}
+VARIANTS = {
+    "all_gather_gemm": "push",
+    "gemm_reduce_scatter": "push",
+    "flash_decode": "fused",
+    "flash_prefill": "flash",
+}
 """The others run one_shot."""
 FASTER, SLOWER = (5.0, 10.0), (10.0, 5.0)
 """Expected microseconds of a kernel, and of BSP."""

@@ -235,15 +235,12 @@ def bind(
     'push'
     >>> dist.destroy_process_group()
     """
-    from tftune.agreement import asked, exchanged, first_difference
+    from tftune.agreement import exchanged, first_difference
     from tftune.models.compatibility import log_once
     from tftune.models.selector import Selector
 
-    def ask(ranks: int) -> Selector | str:
-        named = path, url, target, allow_modelled
-        return asked("tftune.bind", selector, *named, ranks, otherwise=_default)
-
-    found, statements = exchanged("tftune.bind", group, ask, verdict)
+    named = selector, path, url, target, allow_modelled
+    found, statements = exchanged("tftune.bind", group, verdict, named, _default)
     if (difference := first_difference(statements)) is None and isinstance(found, Selector):
         return use(found)
     reason = f"{difference}: every rank selects BSP"

@@ -3,7 +3,6 @@ would select by, and compares. Standard library only at import; the exchange nee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tftune
@@ -12,6 +11,8 @@ from tftune.models.selector import Selector
 
 Found = Selector | str
 """What a rank would select by, or why it has nothing."""
+Named = tuple[Selector | None, Paths | None, str | None, str | None, bool]
+"""Selector, path, url, target and allow_modelled, as the caller was given them."""
 Statements = list[dict[str, Any]]
 """One of each rank."""
 
@@ -45,10 +46,11 @@ def asked(
 
 
 def exchanged(
-    caller: str, group: Any, ask: Callable[[int], Found], verdict: str
+    caller: str, group: Any, verdict: str, named: Named, otherwise: Found | None
 ) -> tuple[Found, Statements]:
-    """What this rank finds for a group of so many ranks, and the statements of all. Collective.
-    Raises ImportError without torch, TypeError for what is no group."""
+    """What this rank finds by `asked`, for a machine of as many GPUs as the group has ranks, and
+    the statements of all. Collective. Raises ImportError without torch, TypeError for what is no
+    group."""
     try:
         import torch.distributed as dist
     except ImportError as error:
@@ -60,7 +62,7 @@ def exchanged(
 
     check_group(group)
     ranks = dist.get_world_size(group)
-    found = ask(ranks)
+    found = asked(caller, *named, ranks, otherwise)
     statements: Statements = [{} for _ in range(ranks)]
     dist.all_gather_object(statements, _statement(found, verdict), group=group)
     return found, statements
@@ -75,7 +77,10 @@ def _statement(found: Found, verdict: str) -> dict[str, Any]:
     try:
         return {
             "verdict": verdict,
-            "artifacts": _digests(found),
+            "artifacts": {
+                op: " ".join(one.digest[:12] for one in found.chain.of(op))
+                for op in sorted(found.artifacts)
+            },
             "machine": found.machine and f"{found.machine.target} ({found.machine.arch})",
             "served": {"allow_modelled": found.allow_modelled, "bsp_only": found.bsp_only},
             "disabled": found.disabled(),
@@ -83,14 +88,6 @@ def _statement(found: Found, verdict: str) -> dict[str, Any]:
         }
     except Exception as error:  # whatever it is, the other ranks wait for this statement
         return {"verdict": verdict, "artifacts": f"not loaded: {error}"}
-
-
-def _digests(selector: Selector) -> dict[str, str]:
-    """By operation, those of its artifacts in the order in which they are asked."""
-    return {
-        op: " ".join(one.digest[:12] for one in selector.chain.of(op))
-        for op in sorted(selector.artifacts)
-    }
 
 
 def first_difference(statements: Statements) -> str | None:

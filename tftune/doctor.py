@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tftune import rocm
-from tftune.report.tables import BENCH_WORDS
+from tftune.report.tables import BENCH_WORDS, groups
 
 if TYPE_CHECKING:
     from tftune.db.target import Machine, Target
@@ -59,15 +59,16 @@ def is_broken(found: Mapping[str, Any]) -> bool:
 
 def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict[str, Any]:
     from tftune import __version__
-    from tftune.db.target import build, here
+    from tftune.db.target import build, here, version_of
+    from tftune.models.artifact import SHIPPED
 
-    (target, why), machine = _target(), here()
+    (target, why), machine, shipped = _target(), here(), sorted(SHIPPED.glob("*.json"))
     return {
         "tftune": __version__,
         "system": platform.platform(),
         "python": platform.python_version(),
         "packages": {
-            extra: {name: _version(name) for name in names} for extra, names in PACKAGES.items()
+            extra: {name: version_of(name) for name in names} for extra, names in PACKAGES.items()
         },
         "imports": {name: _why_not_imported(name) or "ok" for name in IMPORTED},
         "build": build(),
@@ -75,7 +76,7 @@ def _examined(artifacts: Sequence[Path], environment: Mapping[str, str]) -> dict
         **_of_target(target),
         "why_no_target": why,
         "rocm": list(rocm.problems()),
-        "artifacts": [_artifact(path, machine, why) for path in (*_shipped(), *artifacts)],
+        "artifacts": [_artifact(path, machine, why) for path in (*shipped, *artifacts)],
         "environment": {
             name: environment[name] for name in sorted(environment) if name.startswith(VARIABLES)
         },
@@ -93,12 +94,6 @@ def _problems(found: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"{name} cannot be imported: {why}" for name, why in failed.items())
         if target not in [artifact["target"] for artifact in found["artifacts"]]:
             yield f"no artifact is for {target}: BSP runs; search here with `tftune tune`"
-
-
-def _shipped() -> list[Path]:
-    from tftune.models.artifact import SHIPPED
-
-    return sorted(SHIPPED.glob("*.json"))
 
 
 def _artifact(path: Path, machine: Machine | None, why_no_target: str) -> dict[str, Any]:
@@ -141,14 +136,6 @@ def _layouts(artifact: Artifact) -> dict[str, list[str]]:
         name: [layout_text(artifact.op, layout) for layout in (*mode.layouts, *mode.lent)]
         for name, mode in artifact.modes.items()
     }
-
-
-def _version(name: str) -> str | None:
-    """None where the package is not installed."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _why_not_imported(name: str) -> str | None:
@@ -270,12 +257,9 @@ def _collectives(build: Mapping[str, str]) -> str:
 def _artifact_sentences(artifacts: list[dict[str, Any]]) -> Iterator[str]:
     if not artifacts:
         yield "artifacts: none is shipped; `tftune export` writes one"
-    verdicts: dict[str, list[dict[str, Any]]] = {}
-    for artifact in artifacts:
-        why_not = f"does not apply here: {'; '.join(artifact['why_not'])}"
-        verdict = "applies here" if artifact["applies"] else why_not
-        verdicts.setdefault(verdict, []).append(artifact)
-    for verdict, alike in verdicts.items():
+    by_reasons = groups(artifacts, lambda artifact: "; ".join(artifact["why_not"]))
+    for reasons, alike in by_reasons.items():
+        verdict = f"does not apply here: {reasons}" if reasons else "applies here"
         yield f"artifact {', '.join(artifact['file'] for artifact in alike)}: {verdict}"
         yield from (
             f"  warning: {artifact['file']}: {warning}"

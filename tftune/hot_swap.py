@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import tftune
-from tftune.agreement import asked, exchanged, first_difference
+from tftune.agreement import exchanged, first_difference
 from tftune.loading import Paths
 from tftune.models.compatibility import log_once
 from tftune.models.selector import Selector
@@ -44,11 +44,8 @@ def swap(
     >>> dist.destroy_process_group()
     """
 
-    def ask(ranks: int) -> Selector | str:
-        named = path, url, target, allow_modelled
-        return asked("tftune.swap", selector, *named, ranks, otherwise=NOTHING)
-
-    new, statements = exchanged("tftune.swap", group, ask, "ok")
+    named = selector, path, url, target, allow_modelled
+    new, statements = exchanged("tftune.swap", group, "ok", named, NOTHING)
     reason = first_difference(statements)
     if reason is None and isinstance(new, Selector):
         tftune.use(new)

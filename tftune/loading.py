@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,13 +49,18 @@ def selector_of(
         raise ValueError(f"load takes a path or a url, and was given {path} and {url}")
     machine = _told(here(), target, ranks)
     if url is not None:
+        from tftune.client.pull import pull_all, source_at
+
         wanted = target if target is not None else _wanted(machine, None, ranks).name
-        artifacts = _pulled(url, stage, wanted)
+        artifacts = pull_all(source_at(url, stage), wanted)
         _check_targets(artifacts, target)
     else:
         artifacts = [*_own(path, target), *_named_by_variable(target)]
         artifacts += _shipped(_behind(machine, target, ranks, bool(artifacts)))
-    distinct = _each_once(artifacts)
+    by_digest: dict[str, Artifact] = {}
+    for artifact in artifacts:
+        by_digest.setdefault(artifact.digest, artifact)
+    distinct = by_digest.values()
     return Selector(
         *distinct, allow_modelled=allow_modelled, machine=machine, logs=True, bsp_only=why_off()
     )
@@ -172,13 +177,6 @@ def _shipped(target: Target | None) -> list[Artifact]:
     return [read_artifact(path) for path in sorted(SHIPPED.glob(f"*__{target}.json"))]
 
 
-def _pulled(url: str, stage: str, target: str) -> list[Artifact]:
-    """The artifacts that a service has for this target, or had when it last answered."""
-    from tftune.client.pull import pull_all, source_at
-
-    return pull_all(source_at(url, stage), target)
-
-
 def _may_be_artifact(file: Path) -> bool:
     """Whether a JSON file of a folder is not plainly something else, such as a chip file; one that
     cannot be read is for `read_artifact` to refuse."""
@@ -187,12 +185,3 @@ def _may_be_artifact(file: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return True
     return isinstance(document, dict) and {"op", "modes"} <= document.keys()
-
-
-def _each_once(artifacts: Iterable[Artifact]) -> Iterator[Artifact]:
-    """The artifacts without copies of an earlier one."""
-    seen = set[str]()
-    for artifact in artifacts:
-        if artifact.digest not in seen:
-            seen.add(artifact.digest)
-            yield artifact

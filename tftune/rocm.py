@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import disk_usage
 
 KFD, RENDER, SHARED = "dev/kfd", "dev/dri", "dev/shm"
 SHARED_BYTES = 1 << 28
@@ -29,14 +30,9 @@ def problems(root: Path = Path("/"), hip: str | None = "ask torch") -> Iterator[
             "there are AMD GPUs but no torch for ROCm: take AMD's container or wheels, and install "
             "tftune as '.[tune]', not [cuda]"
         )
-    if (root / SHARED).exists() and (size := _free_bytes(root / SHARED)) < SHARED_BYTES:
+    if (root / SHARED).exists() and (size := disk_usage(root / SHARED).free) < SHARED_BYTES:
         need = f"ranks need {SHARED_BYTES >> 20}: in a container, give --ipc=host or --shm-size=1g"
         yield f"/{SHARED} has {size >> 20} MB free and {need}"
-
-
-def _free_bytes(folder: Path) -> int:
-    stats = os.statvfs(folder)
-    return stats.f_bavail * stats.f_frsize
 
 
 def _hip() -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,12 +16,13 @@ from tftune.db import target as machine
 from tftune.db.drift import BASELINE, Judged, judge
 from tftune.db.findings import Finding, Series, add, findings
 from tftune.db.store import Store
-from tftune.db.trial import Measurement, Outcome, Run, Trial
+from tftune.db.trial import Measurement, Outcome, Run, Trial, now
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
+from tftune.report.tables import groups
 from tftune.tuner.bench.benches import Bench
-from tftune.verify import Sample, check, samples
+from tftune.verify import Sample, changes, check, samples
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,12 @@ def look(op: str, target: str, db: Path) -> tuple[list[Leaf], list[Finding]]:
         builds = {run.id: run.build for run in store.runs()}
         ended, waiting = _past(findings(store))
         leaves, opened = [], []
-        for series, trials in _by_series(store.trials(op=op, target=target, stage="watch")).items():
+        rows = store.trials(op=op, target=target, stage="watch")
+        rows.sort(key=lambda trial: trial.created)  # rows of another node may be imported later
+        for series, trials in groups(rows, Series.of).items():
             trials = [trial for trial in trials if trial.created > ended.get(series, "")]
-            times = [(trial, us) for trial in trials if (us := _median_us(trial)) is not None]
+            outcomes = [(trial, trial.outcome) for trial in trials]
+            times = [(t, each.median_us) for t, each in outcomes if isinstance(each, Measurement)]
             if not times:
                 continue
             judged = judge(us for _, us in times)
@@ -136,37 +139,15 @@ def _past(every: Iterable[Finding]) -> tuple[dict[Series, str], set[Series]]:
     return ended, waiting
 
 
-def _by_series(trials: Iterable[Trial]) -> dict[Series, list[Trial]]:
-    """In the order of measuring, so that rows of another node that were imported later stand where
-    they belong."""
-    trials_of: dict[Series, list[Trial]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.created):
-        trials_of.setdefault(Series.of(trial), []).append(trial)
-    return trials_of
-
-
-def _median_us(trial: Trial) -> float | None:
-    return trial.outcome.median_us if isinstance(trial.outcome, Measurement) else None
-
-
 def _said(
     series: Series, judged: Judged, before: Mapping[str, str], after: Mapping[str, str]
 ) -> str:
     """What happened, in words; what else has changed is the first suspect."""
     moved = judged.moved
     assert moved is not None
-    changed = [
-        f"{name} {before.get(name)} -> {after.get(name)}"
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
-    ]
+    changed = ", ".join(changes(before, after)) or "nothing installed"
     return (
         f"{variant(series)} takes {moved.ratio:.3f} times its baseline of "
         f"{judged.baseline_us:,.1f} us (95 % interval {moved.low:.3f} to {moved.high:.3f}), seen "
-        f"in {moved.checks} checks; changed since: {', '.join(changed) or 'nothing installed'}"
+        f"in {moved.checks} checks; changed since: {changed}"
     )
-
-
-def now() -> str:
-    """UTC, as rows have it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -17,7 +17,6 @@ from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
-from tftune.models.compatibility import stamp
 from tftune.models.layout import Known, LayoutModel
 from tftune.report.tables import ratio_text
 from tftune.tuner.bench.benches import Bench
@@ -150,12 +149,10 @@ def check(
     return checks
 
 
-def build_changes(document: Mapping[str, Any], build: Mapping[str, str]) -> list[str]:
-    """What the machine has now beside what the artifact's times were known to hold for, as in
-    `triton 3.6.0 -> 3.7.1`."""
-    before = stamp(document)
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What is another now, as in `triton 3.6.0 -> 3.7.1`."""
     return [
-        f"{n} {before.get(n)} -> {build.get(n)}"
-        for n in sorted(before.keys() | build.keys())
-        if before.get(n) != build.get(n)
+        f"{name} {before.get(name)} -> {now.get(name)}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
     ]

@@ -4,6 +4,7 @@ Standard library only."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -69,6 +70,10 @@ class Exchange(NamedTuple):
     they are needed."""
 
 
+Make = Callable[[Any, AllGatherGemm, Chunks, int], Exchange]
+"""Costs, shape, chunks and programs to their lane."""
+
+
 def push(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
     """Each program stores chunk after chunk to peer after peer, with a signal for each."""
     peers, sent = shape.world - 1, shape.shard_bytes * (shape.world - 1)
@@ -100,17 +105,6 @@ def _stage(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> E
     )
 
 
-def _pull_once(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
-    """As `_stage`; then each program copies the chunks of its namesakes on every peer into the
-    inbox, and signals to its own rank."""
-    return _pulled(costs, shape, chunks, programs, _stage(costs, shape, chunks, programs).stages)
-
-
-def _pull_offered(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
-    """The same, of shards where their callers left them."""
-    return _pulled(costs, shape, chunks, programs, _offer(costs, shape, chunks, 1).stages)
-
-
 def _offer(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> Exchange:
     """One program tells every peer at once that this rank's shard may be read."""
     offer = Stage(costs.links.signal_us, units=1.0)
@@ -118,9 +112,11 @@ def _offer(costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int) -> E
 
 
 def _pulled(
-    costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int, before: list[Stage]
+    let_read: Make, costs: Any, shape: AllGatherGemm, chunks: Chunks, programs: int
 ) -> Exchange:
-    """What follows the stages that let peers read."""
+    """As `_stage` or `_offer`, which lets peers read; then each program copies the chunks of its
+    namesakes on every peer into the inbox, and signals to its own rank."""
+    before = let_read(costs, shape, chunks, programs).stages
     first, peers = sum(stage.units for stage in before), shape.world - 1
     turns, moved = ceil(chunks.rows * chunks.columns / programs), shape.shard_bytes * peers
     alone_us = turns * peers * costs.copy_us(chunks.blocks, 1, remote=True)
@@ -146,5 +142,5 @@ def by_engine(
     )
 
 
-EXCHANGES = {"push": push, "staged": _pull_once, "pull": _stage}
-IN_PLACE = {"staged": _pull_offered, "pull": _offer}
+EXCHANGES: dict[str, Make] = {"push": push, "staged": partial(_pulled, _stage), "pull": _stage}
+IN_PLACE: dict[str, Make] = {"staged": partial(_pulled, _offer), "pull": _offer}

@@ -29,7 +29,6 @@ from tftune.kernels.runtime.operands import (
     both_placed_well,
     check_device,
     check_operand,
-    check_out,
     place_of,
     read_in_place,
     word_of,
@@ -45,7 +44,6 @@ from tftune.kernels.runtime.plan import (
     descriptors,
     floats,
     interpreted,
-    plan_of,
     workspace_values,
 )
 
@@ -71,32 +69,6 @@ _DESCRIPTORS = ("a_desc", "payload_desc", "b_desc")
 _OPERANDS = ("a_ptr", "b_ptr", "c_ptr")
 ALL_ROWS = 1 << 20
 """For rows of a flag that covers a whole shard: more than any has."""
-
-
-def all_gather_gemm(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    shard: str = "k",
-    b_layout: str = "kn",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """C[M,N] = all_gather(A) @ B on every rank of the workspace, computed as `config` says; returns
-    `out`, or a new tensor.
-
-    a: this rank's shard, [M, K/world] (shard "k") or [M/world, K] (shard "m"); b: [K, N] or, with
-    b_layout "nk", [N, K]; both fp16 or both bf16, contiguous, 16-byte aligned. Where `a` is of
-    `workspace.empty`, its place is part of the shape: on every rank, or on none. The first call of
-    a shape and config compiles and allocates: make it before capturing a graph. Every rank must
-    pass the same shape and config. Raises ValueError naming what does not fit.
-    """
-    shape = shape_of(a, b, workspace, shard, b_layout)
-    size = result_size(shape)
-    c = a.new_empty(size) if out is None else check_out(out, size, a)
-    plan_of(shape, config, workspace, prepare)(a, b, c)
-    return c
 
 
 def result_size(shape: AllGatherGemm) -> tuple[int, int]:
@@ -295,7 +267,7 @@ def _launcher(
     """The compiled kernel as a call, with little to do on the host: whatever does not change is an
     address or a descriptor already."""
     launch, types = kernel.compile()[grid], kernel.types
-    tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(types, fixed))
+    tail = arguments_after(kernel, (*_OPERANDS, *_DESCRIPTORS), addresses(fixed))
     if "a_desc" not in types:
 
         def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:

@@ -13,6 +13,7 @@ from tftune.kernels.core.gemm_space import (
     shared_bytes,
     streams_rule,
 )
+from tftune.kernels.core.partials import is_registered
 from tftune.kernels.core.rounding import power_of_two_from
 from tftune.kernels.core.space import FLAGS_PER_SOURCE, Config, Rule
 
@@ -127,11 +128,6 @@ def _rows_are_aligned(shape: AllGatherGemm, config: Config) -> bool:
     if shape.b_layout == "kn" and shape.n % 8:
         return False
     return shape.shard_columns % int(config["block_k"]) == 0
-
-
-def is_registered(form: str) -> bool:
-    """Whether the library knows BSP's buffers beforehand."""
-    return form.endswith(REGISTERED)
 
 
 def worth_registering(shape: AllGatherGemm, chip: Chip) -> bool:

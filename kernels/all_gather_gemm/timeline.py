@@ -22,26 +22,19 @@ from tftune.kernels.all_gather_gemm.exchange import (
     by_engine,
 )
 from tftune.kernels.all_gather_gemm.rules import (
-    is_registered,
     moving_programs,
     plain_form,
     reads_in_place,
 )
 from tftune.kernels.all_gather_gemm.space import SPACE
+from tftune.kernels.core.partials import is_registered
+from tftune.kernels.core.partials_timeline import LAST_WAVE
 from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Gate, Stage
 
-_DEFAULTS = {
-    variant: {choice.name: choice.default for choice in choices}
-    for variant, choices in SPACE.variants.items()
-}
 FINE = 8
 """Waits within the first wave that are played one by one, and waves after it; of more, some
 together."""
-LAST_WAVE = 0.8
-"""The fraction of a full wave that an unfilled last wave costs beyond its share: 1 if the busy
-units gained nothing from the idle ones. Fitted with the constants of H200
-(kernels/core/chips.py)."""
 
 
 def describe(
@@ -54,7 +47,8 @@ def describe(
     """The lanes of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
     kernels know nothing of models. `exchanges`: what takes the place of `push`, where there are
     several nodes."""
-    knobs = _DEFAULTS[config.variant] | dict(config.knobs)
+    config = SPACE.complete(config)
+    knobs: dict[str, Any] = dict(config.knobs)
     if config.variant == "bsp":
         return _bsp(costs, shape, str(knobs["form"]), mode)
     if config.variant == "bsp_chunked":
@@ -128,7 +122,7 @@ def _fused(
     too, and the last rank has come."""
     by_descriptor = knobs.get("loads") == "descriptor"
     launch = costs.triton_launch(mode, 3 if by_descriptor else 0)
-    variant, programs = config.variant, moving_programs(shape, SPACE.complete(config))
+    variant, programs = config.variant, moving_programs(shape, config)
     in_place = reads_in_place(shape, config)
     chunks = Chunks.of(shape, knobs, costs.chip.wave_size)
     if variant == "push_ce":

@@ -20,7 +20,6 @@ from tftune.kernels.runtime.compile import KernelSource, source_of
 from tftune.kernels.runtime.operands import (
     check_device,
     check_operand,
-    check_out,
     place_of,
     read_in_place,
     word_of,
@@ -29,19 +28,16 @@ from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
     addresses,
-    arguments_after,
     checked,
     floats,
-    interpreted,
-    plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["all_reduce", "kernel_sources", "payload_bytes", "prepare", "result_size"]
+__all__ = ["kernel_sources", "payload_bytes", "prepare", "result_size"]
 
 _OPERANDS = ("x_ptr", "y_ptr", "residual_ptr", "weight_ptr", "out_ptr", "added_ptr")
 _TYPES = {
@@ -55,34 +51,6 @@ _TYPES = {
 }
 _OPEN = ("M", "rank", "eps")
 """Numbers of any value; all other arguments are multiples of 16."""
-
-
-def all_reduce(
-    x: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    residual: torch.Tensor | None = None,
-    weight: torch.Tensor | None = None,
-    eps: float = EPSILON,
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """The sum of x over the ranks of the workspace, as `config` says; returns `out`, or a new
-    tensor [m, n]. With residual and weight, [2, m, n]: the normalised rows, then the new residual.
-    eps: what the norm adds to the mean of squares, the same on every rank.
-
-    x, residual: [m, n]; weight: [n]; all fp16 or all bf16, contiguous, 16-byte aligned, n a
-    multiple of 8. residual and weight are the same on every rank. Where x is of `workspace.empty`,
-    its place is part of the shape: on every rank, or on none. `AllReduce` has the formula. The
-    first call of a shape and config compiles and allocates: make it before capturing a graph. Every
-    rank must pass the same shape and config. Raises ValueError naming what does not fit.
-    """
-    shape = shape_of(x, residual, weight, workspace)
-    size = result_size(shape)
-    result = x.new_empty(size) if out is None else check_out(out, size, x)
-    operands = (x,) if residual is None else (x, residual, weight)
-    plan_of(shape, config, workspace, prepare, checked_eps(eps))(*operands, result)
-    return result
 
 
 def checked_eps(eps: float | None) -> float:
@@ -250,15 +218,10 @@ def _launcher(
     """A launch as a call of the operands and the result. Where nothing is normalised, x and the
     result stand in for the operands that the kernel does not read."""
     names = tuple(name for name in kernel.types if name.endswith("_ptr"))
-    fixed = {name: value for name, value in values.items() if name in kernel.types}
     if workspace.arch == "interpreter":
-        interpret = interpreted(kernel, (programs, 1, 1), names, fixed)
+        interpret, _ = prepared(kernel, programs, names, values, workspace)
         return lambda *operands: interpret(*_tensors(shape, operands))
-    compiled = kernel.compile()
-    launch = compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
-    if kernel.options.get("launch_cooperative_grid"):
-        check_residence(compiled, programs, kernel.options["num_warps"], workspace)
-    tail = arguments_after(kernel, names, addresses(kernel.types, fixed))
+    launch, tail = prepared(kernel, programs, names, addresses(values), workspace)
     half = shape.message_bytes
 
     def call(*operands: Any) -> None:

@@ -17,8 +17,9 @@ from tftune.kernels.core.space import Config
 from tftune.kernels.core.timeline_ir import MEMORY, WAIT, Call, Gate, Stage
 
 LAST_WAVE = 0.8
-"""The fraction of a full wave that an unfilled last wave costs beyond its share, as in
-all_gather_gemm."""
+"""The fraction of a full wave that an unfilled last wave costs beyond its share: 1 if the busy
+units gained nothing from the idle ones. Fitted with the constants of H200
+(kernels/core/chips.py)."""
 COPY_BYTES = 64 * 256
 """That a forwarding program of 8 warps (waves of CDNA: of 4) has in flight: four 16-byte accesses
 of each thread."""

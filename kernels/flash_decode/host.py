@@ -16,21 +16,17 @@ from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.rules import TILE, parts_bytes, pieces, pieces_per_flag, units
 from tftune.kernels.flash_decode.space import SPACE
 from tftune.kernels.runtime.compile import KernelSource, source_of
-from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.operands import check_device, check_operand, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
-    Grid,
     Plan,
     Steps,
-    arguments_after,
     checked,
     counters,
     floats,
-    interpreted,
-    plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -50,38 +46,6 @@ PADDED_GROUP = 16
 _OPEN = ("batch", "kv_len", "rank")
 """Integers of any value; all other arguments are multiples of 16: addresses, and the size of a
 generation."""
-
-
-def flash_decode(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    lengths: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    table: torch.Tensor | None = None,
-    output: str = "all",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Attention of one token of each sequence over all ranks' parts of its cache, as `config` says;
-    returns `out`, or a new tensor.
-
-    q: [batch, q_heads, head_dim], the same on every rank; k, v: this rank's cache, [batch, kv_len,
-    kv_heads, head_dim] or, with table int32 [batch, kv_len / page_size], pages [pages, page_size,
-    kv_heads, head_dim]; lengths: int32 [batch], tokens of each sequence on this rank, from 0 to
-    kv_len, which only the device reads. out: [batch, q_heads, head_dim] or, with output "heads",
-    [batch, q_heads / world, head_dim]; zero for a sequence that no rank has a token of. fp16 or
-    bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates:
-    make it before capturing a graph. Every rank must pass the same shape and config. Raises
-    ValueError naming what does not fit.
-    """
-    shape = shape_of(q, k, v, lengths, table, workspace, output)
-    size = result_size(shape)
-    result = q.new_empty(size) if out is None else check_out(out, size, q)
-    plan = plan_of(shape, config, workspace, prepare)
-    plan(q, k, v, lengths, lengths if table is None else table, result)
-    return result
 
 
 def result_size(shape: FlashDecode) -> tuple[int, int, int]:
@@ -186,7 +150,7 @@ def prepare_kernels(
     addresses = {name: tensor.data_ptr() for name, tensor in scratch.items()}
     values = addresses | workspace_values(workspace) | sizes
     steps = [
-        _step(kernel, _grid(kernel, shape, config, workspace.units), values, workspace)
+        _step(kernel, _programs(kernel, shape, config, workspace.units), values, workspace)
         for kernel in kernels
     ]
     if library and shape.world > 1:
@@ -271,19 +235,19 @@ def _constants(shape: FlashDecode, config: Config, arch: str, waits: str) -> dic
     return groups | single
 
 
-def _grid(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> Grid:
+def _programs(kernel: KernelSource, shape: FlashDecode, config: Config, chip_units: int) -> int:
     """Programs of a launch: one for each unit of work where they attend alone; else at most as many
     as are resident at once."""
     name = kernel.kernel.fn.__name__
     if name == "attend_units":
-        return units(shape, config), 1, 1
+        return units(shape, config)
     rows = shape.batch * -(-shape.own_heads // config["heads_per_program"])
     if name == "merge":
-        return min(chip_units, rows), 1, 1
+        return min(chip_units, rows)
     if name in _RESIDENT:
-        most = chip_units * config["programs_per_unit"]
-        return min(most, max(units(shape, config), pieces(shape, config) + rows)), 1, 1
-    return min(chip_units, pieces(shape, config)), 1, 1
+        most = chip_units * int(config["programs_per_unit"])
+        return min(most, max(units(shape, config), pieces(shape, config) + rows))
+    return min(chip_units, pieces(shape, config))
 
 
 def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[str, torch.Tensor]:
@@ -306,19 +270,11 @@ def _scratch(shape: FlashDecode, config: Config, workspace: Workspace) -> dict[s
 
 
 def _step(
-    kernel: KernelSource, grid: Grid, values: Mapping[str, Any], workspace: Workspace
+    kernel: KernelSource, programs: int, values: Mapping[str, Any], workspace: Workspace
 ) -> Plan:
     """A launch as a call of the operands, of which the kernel takes those that it names, before all
     other arguments."""
     taken = [number for number, name in enumerate(_OPERANDS) if name in kernel.types]
-    named = {name: value for name, value in values.items() if name in kernel.types}
     names = [_OPERANDS[number] for number in taken]
-    if workspace.arch == "interpreter":
-        interpret = interpreted(kernel, grid, names, named)
-        return lambda *operands: interpret(*[operands[number] for number in taken])
-    compiled = kernel.compile()
-    launch, tail = compiled[grid], arguments_after(kernel, names, named)
-    if kernel.kernel.fn.__name__ in _RESIDENT:
-        check_residence(compiled, grid[0], kernel.options["num_warps"], workspace)
-
+    launch, tail = prepared(kernel, programs, names, values, workspace)
     return lambda *operands: launch(*[operands[number] for number in taken], *tail)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.rounding import power_of_two_from
@@ -240,11 +239,3 @@ SPACE = Space(
     defaults=defaults,
     likely_forms=likely_forms,
 )
-
-
-def complete_knobs(config: Config) -> dict[str, Any]:
-    """The knobs of a config, absent ones at their defaults, without asking whether they are
-    known."""
-    return {choice.name: choice.default for choice in SPACE.variants[config.variant]} | dict(
-        config.knobs
-    )

@@ -16,7 +16,7 @@ from tftune.kernels.core.timeline_ir import LAUNCH, MEMORY, WAIT, Call, Stage
 from tftune.kernels.flash_decode import FlashDecode
 from tftune.kernels.flash_decode.lengths import FULL, Lengths
 from tftune.kernels.flash_decode.rules import RESIDENT_VARIANTS, blocks_on_the_way
-from tftune.kernels.flash_decode.space import complete_knobs
+from tftune.kernels.flash_decode.space import SPACE
 
 STEP_US = 0.35
 """The part of one block of tokens that no load hides: two small products and a row's maximum
@@ -60,7 +60,7 @@ def describe(
 ) -> Call:
     """The stages of one call. `costs`: a `tftune.models.timeline.costs.Costs`, handed in so that
     kernels know nothing of models. `lengths`: as rows name them, see `lengths.Lengths`."""
-    knobs = complete_knobs(config) | {"variant": config.variant}
+    knobs: dict[str, Any] = {**dict(SPACE.complete(config).knobs), "variant": config.variant}
     stages = [
         *_launches(costs, config.variant, knobs, mode),
         *_local(costs, shape, knobs, lengths),

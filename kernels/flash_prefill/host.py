@@ -13,15 +13,13 @@ from tftune.kernels.device.constants import Prefill
 from tftune.kernels.flash_prefill import FlashPrefill
 from tftune.kernels.flash_prefill.space import SPACE, programs
 from tftune.kernels.runtime.compile import KernelSource
-from tftune.kernels.runtime.operands import check_device, check_operand, check_out, word_of
+from tftune.kernels.runtime.operands import check_device, check_operand, word_of
 from tftune.kernels.runtime.plan import (
     Plan,
-    Returning,
     arguments_after,
     checked,
     descriptors,
     interpreted,
-    plan_of,
 )
 
 if TYPE_CHECKING:
@@ -31,38 +29,6 @@ _OPERANDS = ("q_ptr", "k_ptr", "v_ptr", "out_ptr")
 _DESCRIPTORS = ("k_desc", "v_desc")
 _OPEN = {"tokens": "i32", "q_heads": "i32", "kv_heads": "i32"}
 """Integers of any value: one binary serves every length and every number of heads."""
-
-
-def flash_prefill(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    causal: str = "yes",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Attention of all tokens of each sequence, as `config` says; returns `out`, or a new tensor.
-
-    q, out: [batch, seq_len, q_heads, head_dim]; k, v: [batch, seq_len, kv_heads, head_dim]; fp16 or
-    bf16, contiguous, 16-byte aligned. The first call of a shape and config compiles: make it before
-    capturing a graph. Raises ValueError naming what does not fit.
-    """
-    shape = shape_of(q, k, v, workspace, causal)
-    given = None if out is None else check_out(out, tuple(q.shape), q)
-    return run(plan_of(shape, config, workspace, prepare), q, k, v, given)
-
-
-def run(
-    plan: Plan, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor | None
-) -> torch.Tensor:
-    """Call a plan; where no output is given, what a library returns is the result as it is."""
-    if out is None and isinstance(plan, Returning):
-        return plan.compute(q, k, v)
-    result = q.new_empty(q.shape) if out is None else out
-    plan(q, k, v, result)
-    return result
 
 
 def result_size(shape: FlashPrefill) -> tuple[int, int, int, int]:

@@ -9,41 +9,16 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
-from tftune.kernels.gemm_all_reduce.space import SPACE, payload_bytes
+from tftune.kernels.gemm_all_reduce.space import FUSED, SPACE, payload_bytes
 from tftune.kernels.runtime import gemm_reduce
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import both_placed_well as placed_well
-from tftune.kernels.runtime.operands import check_out
-from tftune.kernels.runtime.plan import Plan, checked, plan_of
+from tftune.kernels.runtime.plan import Plan, checked
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["gemm_all_reduce", "kernel_sources", "payload_bytes", "placed_well", "prepare"]
-
-
-def gemm_all_reduce(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    b_layout: str = "nk",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """The sum over ranks of a @ b, the same to the bit on every rank, computed as `config` says;
-    returns `out`, or a new tensor, [M, N].
-
-    a: [M, K/world]; b: [N, K/world] or, with b_layout "kn", [K/world, N]; both fp16 or both bf16,
-    contiguous, 16-byte aligned. The first call of a shape and config compiles and allocates: make
-    it before capturing a graph. Every rank must pass the same shape and config. Raises ValueError
-    naming what does not fit.
-    """
-    shape = shape_of(a, b, workspace, b_layout)
-    size = result_size(shape)
-    c = a.new_empty(size) if out is None else check_out(out, size, a)
-    plan_of(shape, config, workspace, prepare)(a, b, c)
-    return c
+__all__ = ["kernel_sources", "payload_bytes", "placed_well", "prepare"]
 
 
 def result_size(shape: GemmAllReduce) -> tuple[int, int]:
@@ -68,31 +43,9 @@ def prepare(
     Raises ValueError as `plan.checked` does.
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
-    if config.variant == "push_ce":
-        from tftune.kernels.gemm_all_reduce.variants.push_ce import push_ce
-
-        return push_ce(shape, config, workspace)
-    if config.variant == "vendor":
-        from tftune.kernels.gemm_all_reduce.variants.vendor import vendor
-
-        return vendor(shape, config, workspace)
-    if config.variant != "bsp":
-        return gemm_reduce.plan(SPACE, shape, config, workspace, waits)
-    from tftune.kernels.gemm_all_reduce.variants.bsp import bsp
-
-    return bsp(shape, workspace, config["form"])
+    return gemm_reduce.prepare(SPACE, FUSED, shape, config, workspace, waits)
 
 
 def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
     """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
-    if config.variant == "bsp":
-        return ()
-    if config.variant == "push_ce":
-        from tftune.kernels.gemm_all_reduce.variants.push_ce import kernels
-
-        return kernels(shape, SPACE.complete(config), chip.can.backend)
-    if config.variant == "vendor":
-        from tftune.kernels.gemm_all_reduce.variants.vendor import kernel
-
-        return (kernel(shape, SPACE.complete(config), chip.can.backend),)
-    return (gemm_reduce.source(SPACE, shape, config, chip.can.backend),)
+    return gemm_reduce.kernel_sources(SPACE, FUSED, shape, config, chip.can.backend)

@@ -67,7 +67,7 @@ _BY_COPIES = (
     ),
 )
 _FLAGGED = ("one_shot", "two_shot")
-_FUSED = (*_FLAGGED, "one_shot_ll")
+FUSED = (*_FLAGGED, "one_shot_ll")
 ONE_SHOT_BYTES = 1 << 27
 """The most bytes of all slots of one_shot: each rank sends the whole product to every other."""
 
@@ -213,7 +213,7 @@ RULES = (
     copy_rule(_copy_bytes),
     chunk_rule(chunk_rows, "push_ce"),
     streams_rule(("push_ce",)),
-    *tile_rules(_FUSED),
+    *tile_rules(FUSED),
     *(rule for variant in _FLAGGED for rule in rules((variant,))),
     *row_rules(("one_shot_ll",)),
     *split_rules(("one_shot_ll",)),
@@ -231,7 +231,7 @@ def defaults(shape: GemmAllReduce, chip: Chip | None = None) -> tuple[Config, ..
 
 @lru_cache(maxsize=16)
 def _others(shape: GemmAllReduce, chip: Chip | None) -> tuple[Config, ...]:
-    names = (*_FUSED, "vendor", "push_ce")
+    names = (*FUSED, "vendor", "push_ce")
     return tuple(config for name in names for config in of_variant(shape, chip, name))
 
 

@@ -68,8 +68,8 @@ _CHUNKED = (
     ),
     _FORM,
 )
-_FUSED = ("push", "pull", "relay")
-_TILED = (*_FUSED, "push_ce")
+FUSED = ("push", "pull", "relay")
+_TILED = (*FUSED, "push_ce")
 
 
 def payload_bytes(shape: GemmReduceScatter) -> int:
@@ -188,7 +188,7 @@ RULES = (
         ("bsp_chunked",),
     ),
     *tile_rules(_TILED),
-    *rules(_FUSED),
+    *rules(FUSED),
     *row_rules(("push_ce",)),
 )
 

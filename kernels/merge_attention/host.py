@@ -15,23 +15,21 @@ from tftune.kernels.device.constants import Messages
 from tftune.kernels.merge_attention import MergeAttention
 from tftune.kernels.merge_attention.space import SPACE, payload_bytes, pieces
 from tftune.kernels.runtime.compile import KernelSource, source_of
-from tftune.kernels.runtime.operands import check_device, check_out, word_of
+from tftune.kernels.runtime.operands import check_device, word_of
 from tftune.kernels.runtime.plan import (
     WORKSPACE_TYPES,
     Plan,
     addresses,
     checked,
     floats,
-    launcher,
-    plan_of,
+    prepared,
     workspace_values,
 )
-from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["kernel_sources", "merge_attention", "payload_bytes", "prepare", "result_size"]
+__all__ = ["kernel_sources", "payload_bytes", "prepare", "result_size"]
 
 GRANULE = 8
 """Rows of o begin at multiples of so many elements: 16 bytes."""
@@ -45,33 +43,6 @@ _TYPES = {
 }  # fmt: skip
 _OPEN = ("lse_ptr", *_STRIDES, "batch", "rank")
 """Numbers of any value; all other arguments are multiples of 16."""
-
-
-def merge_attention(
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    workspace: Workspace,
-    config: Config,
-    *,
-    output: str = "heads",
-    base: str = "e",
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """The attention over the parts of all ranks, as `config` says; returns `out`, or a new tensor
-    [batch, own heads, head_dim].
-
-    o: [batch, heads, head_dim], fp16 or bf16, this rank's attention over its own tokens; rows
-    contiguous, each 16-byte aligned, whatever the strides of batch and heads. lse: [batch, heads],
-    fp32, of any strides, in base e or 2; -inf, +inf or NaN where this rank has no token of the
-    sequence. `MergeAttention` has the formula. The first call of a shape and config compiles and
-    allocates: make it before capturing a graph. Every rank must pass the same shape and config. Two
-    micro-batches in flight need a workspace each. Raises ValueError naming what does not fit.
-    """
-    shape = shape_of(o, lse, workspace, output, base)
-    size = result_size(shape)
-    result = o.new_empty(size) if out is None else check_out(out, size, o)
-    plan_of(shape, config, workspace, prepare)(o, lse, result)
-    return result
 
 
 def result_size(shape: MergeAttention) -> tuple[int, int, int]:
@@ -136,12 +107,7 @@ def prepare(shape: MergeAttention, config: Config, workspace: Workspace) -> Plan
     values = workspace_values(workspace) | dict(
         generation_bytes=workspace.generation_bytes, batch=shape.batch
     )
-    programs = int(config["programs"])
-    if workspace.arch != "interpreter":
-        compiled = source.compile()
-        compiled[(programs, 1, 1)]  # loads it, which says how many registers it has
-        check_residence(compiled, programs, source.options["num_warps"], workspace)
-    launch = _launch(source, programs, values, workspace)
+    launch = _launch(source, int(config["programs"]), values, workspace)
 
     def call(o: torch.Tensor, lse: torch.Tensor, out: torch.Tensor) -> None:
         launch(o, lse, out, *o.stride()[:2], *lse.stride())
@@ -219,13 +185,12 @@ def _launch(
     names = tuple(
         name for name in source.types if name in _STRIDES or name in ("o_ptr", "lse_ptr", "out_ptr")
     )
-    fixed = {name: value for name, value in values.items() if name in source.types}
-    grid, arch = (programs, 1, 1), workspace.arch
-    if arch == "interpreter":
-        return launcher(source, grid, names, fixed, arch)
-    launch = launcher(source, grid, names, addresses(source.types, fixed), arch)
+    if workspace.arch == "interpreter":
+        return prepared(source, programs, names, values, workspace)[0]
+    launch, tail = prepared(source, programs, names, addresses(values), workspace)
 
     def call(*given: Any) -> None:
-        launch(*(value if isinstance(value, int) else value.data_ptr() for value in given))
+        at = (value if isinstance(value, int) else value.data_ptr() for value in given)
+        launch(*at, *tail)
 
     return call

@@ -3,6 +3,7 @@ kernel and its constants, the launch (`kernels.device.gemm_reduce` is the device
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,8 +97,7 @@ def source(
     `waits`: a word of `device.waits`. M and rank are left open, so that one binary serves every
     rank and many M."""
     config = space.complete(config)
-    module = import_module(f"tftune.kernels.{space.op}.variants.{config.variant}")
-    kernel = getattr(module, name or config.variant)
+    kernel = getattr(_variant(space, config), name or config.variant)
     constants = _constants(shape, config, arch, waits)
     types = {
         name: text.format(shape.dtype) for name, text in _TYPES.items() if name in kernel.arg_names
@@ -117,6 +117,39 @@ def source(
     if arch == "hip":
         options["matrix_instr_nonkdim"] = 16
     return KernelSource(kernel, types, constants, divisible, options)
+
+
+def _variant(space: Space, config: Config) -> Any:
+    """The file of a config's variant."""
+    return import_module(f"tftune.kernels.{space.op}.variants.{config.variant}")
+
+
+def prepare(
+    space: Space,
+    fused: Collection[str],
+    shape: Any,
+    config: Config,
+    workspace: Workspace,
+    waits: str = "tile",
+) -> Plan:
+    """A call (a, b, c) of a complete config: that of one kernel where its variant is among `fused`,
+    else what the function of the variant's name makes of it."""
+    if config.variant in fused:
+        return plan(space, shape, config, workspace, waits)
+    made: Plan = getattr(_variant(space, config), config.variant)(shape, config, workspace)
+    return made
+
+
+def kernel_sources(
+    space: Space, fused: Collection[str], shape: Any, config: Config, arch: str
+) -> tuple[KernelSource, ...]:
+    """The kernels of such a call: of no single one those that the variant's file lists, none where
+    it is all a library's calls."""
+    config = space.complete(config)
+    if config.variant in fused:
+        return (source(space, shape, config, arch),)
+    listed = getattr(_variant(space, config), "kernels", None)
+    return tuple(listed(shape, config, arch)) if listed else ()
 
 
 def _blocks(shape: Any, config: Config) -> tuple[list[int], list[int]]:
@@ -240,7 +273,7 @@ def caller(
     if kernel.constants["ARCH"] == "interpreter":
         return interpreted(kernel, grid, operands, fixed | dict.fromkeys(_DESCRIPTORS))
     launch, types = kernel.compile()[grid], kernel.types
-    tail = arguments_after(kernel, (*operands, *_DESCRIPTORS), addresses(types, fixed))
+    tail = arguments_after(kernel, (*operands, *_DESCRIPTORS), addresses(fixed))
     dtype, blocks = torch_dtype(shape.dtype), _blocks(shape, config)
     b_size = (shape.n, shape.inner) if shape.b_layout == "nk" else (shape.inner, shape.n)
     made = "a_desc" in types

@@ -18,6 +18,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config, Space
 from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.residence import check_residence
 
 if TYPE_CHECKING:
     import torch
@@ -35,19 +36,6 @@ WORKSPACE_TYPES = {
     "payload_bases": "*i64",
 }
 """Triton types of the arguments that `workspace_values` gives, but for the rank."""
-
-
-def plan_of(
-    shape: Any, config: Config, workspace: Workspace, prepare: Callable[..., Plan], *numbers: float
-) -> Plan:
-    """The workspace's plan of this shape and config; the first call makes it. `numbers`: what else
-    `prepare` takes, of which no time depends."""
-    plan: Plan | None = workspace.plans.get((shape, config, *numbers))
-    if plan is None:
-        plan = prepare(shape, config, workspace, *numbers)
-        make_room(workspace.plans)
-        workspace.plans[shape, config, *numbers] = plan
-    return plan
 
 
 def make_room(plans: dict[tuple[Any, ...], Any], *beside: dict[tuple[Any, ...], Any]) -> None:
@@ -125,14 +113,49 @@ def launcher(
     return lambda *given: launch(*given, *tail)
 
 
-def addresses(types: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+def prepared(
+    kernel: KernelSource,
+    programs: int,
+    operands: Sequence[str],
+    values: Mapping[str, Any],
+    workspace: Workspace,
+) -> tuple[Plan, tuple[Any, ...]]:
+    """A launch, and what it is called with after these operands. `values`: all other arguments, of
+    which the kernel may have some only. Raises OutOfResources where programs that wait for each
+    other do not all fit the chip at once."""
+    grid = (programs, 1, 1)
+    fixed = {name: value for name, value in values.items() if name in kernel.types}
+    if workspace.arch == "interpreter":
+        return interpreted(kernel, grid, operands, fixed), ()
+    compiled = kernel.compile()
+    launch = compiled[grid]  # loads it, which says how many registers it has
+    if kernel.options.get("launch_cooperative_grid"):
+        check_residence(compiled, programs, kernel.options["num_warps"], workspace)
+    return launch, arguments_after(kernel, operands, fixed)
+
+
+def launched(
+    kernel: KernelSource,
+    programs: int,
+    operands: Sequence[str],
+    values: Mapping[str, Any],
+    workspace: Workspace,
+) -> Plan:
+    """`prepared` as a call of these operands, of which the first is a tensor."""
+    launch, tail = prepared(kernel, programs, operands, values, workspace)
+    if workspace.arch == "interpreter":
+        return launch
+    return lambda first, *more: launch(first.data_ptr(), *more, *tail)
+
+
+def addresses(values: Mapping[str, Any]) -> dict[str, Any]:
     """These arguments with an address in place of each tensor.
 
     Triton takes an address where it takes a tensor; of a tensor it would ask the driver at each
     launch whether it is on the GPU.
     """
     return {
-        name: value.data_ptr() if types[name].startswith("*") else value
+        name: value.data_ptr() if hasattr(value, "data_ptr") else value
         for name, value in values.items()
     }
 

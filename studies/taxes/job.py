@@ -4,14 +4,13 @@ are measured, and the rows that they become."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from tftune.db import target as machine
 from tftune.db.evidence import completed, counting, is_current, other_build, strongest_bsp
 from tftune.db.target import Target
-from tftune.db.trial import EVIDENCE, TAX, Measurement, Run, Trial
+from tftune.db.trial import EVIDENCE, TAX, Measurement, Run, Trial, now
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
@@ -89,7 +88,7 @@ def measured(
     asked = case.arms(clocks=True)
     if known.keys() == asked.keys():
         return known
-    started = _now()
+    started = now()
     outcomes = measure(case.shape, asked, case.config, case.form, target)
     _commit(case, outcomes, target, store, started)
     return stored(case, target, store)
@@ -113,10 +112,6 @@ def _commit(
             config = case.config_of(arm)
             code = installed(case.shape.op, config.variant)
             store.add_trial(Trial(
-                case.shape, config, mode, target.name, "node", run.id, code, outcome, TAX, _now(),
+                case.shape, config, mode, target.name, "node", run.id, code, outcome, TAX, now(),
                 f"{TAX}={arm}",
             ))  # fmt: skip
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")

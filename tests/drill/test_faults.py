@@ -6,18 +6,17 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
+import drill as script
 import forked_ranks
 import pytest
 import traces
+from command_line import Tftune
 
-from tftune.cli import app as cli
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Measurement, Trial
 from tftune.tuner.bench.faults import FAULTS, Drill, injected
@@ -42,9 +41,9 @@ which a test shows. To see a few percent takes GPUs."""
 class Played:
     """A clean search and a drill of the same configs on emulated ranks."""
 
-    def __init__(self, script: ModuleType, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         forked_ranks.context()  # of the tests themselves: what carries the mark must end
-        self.script, self.scene = script, script.emulated(2)
+        self.scene = script.emulated(2)
         mark = os.environ[script.MARK] = f"{os.getpid()}-{time.time_ns()}"
         before = script.traces(mark, os.getpid(), 0)
         self.configs = self.scene.configs(POOL)
@@ -72,13 +71,11 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(
-    script: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Played]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Without a portfolio in the final stage, which would measure good configs a third time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "exhaustive", Effort(None, 0, "no portfolio"))
-        yield Played(script("drill"), tmp_path_factory.mktemp("drill"))
+        yield Played(tmp_path_factory.mktemp("drill"))
 
 
 def test_no_config_is_lost(played: Played) -> None:
@@ -132,7 +129,7 @@ def test_ratios_that_are_off_do_not_agree(played: Played) -> None:
         for trial in played.faulty
         if isinstance(trial.outcome, Measurement)
     ]
-    assert played.script.compare(played.clean, slower, played.drill).agree < AGREEING
+    assert script.compare(played.clean, slower, played.drill).agree < AGREEING
 
 
 def slowed(outcome: Measurement) -> Measurement:
@@ -152,12 +149,11 @@ def test_nothing_is_left(played: Played) -> None:
 
 
 def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
-    script: Callable[[str], ModuleType],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tftune: Tftune,
 ) -> None:
-    scene = script("drill").emulated(2)
+    scene = script.emulated(2)
     monkeypatch.setitem(EFFORTS, "quick", Effort(4, 1, "for this test"))
     monkeypatch.setattr("tftune.pipeline.bench_factory.detect", lambda: scene.target)
     monkeypatch.setattr(
@@ -169,12 +165,7 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
         f"--variant push --db {db}"
     )
 
-    def run(more: str) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(f"{command} {more}".split())
-        return ended.value.code or 0, *capsys.readouterr()
-
-    code, out, err = run("--inject crash=0.5 --seed 3")
+    code, out, err = tftune(f"{command} --inject crash=0.5 --seed 3")
     assert code == 0 and out.startswith("all_gather_gemm on emulatedx2, measured in a drill")
     assert " from a broken world: " in err and "starting a world: " in err
     first = rows(db)
@@ -182,8 +173,8 @@ def test_the_command_line_drills_says_how_long_it_recovered_and_resumes(
     assert {trial.outcome.kind for trial in first if isinstance(trial.outcome, Failure)} == {
         "crash"
     }
-    assert run("--inject crash=0.5 --seed 3")[0] == 0 and rows(db) == first
-    code, _, err = run("--inject wrong=0.5 --seed 2")
+    assert tftune(f"{command} --inject crash=0.5 --seed 3").code == 0 and rows(db) == first
+    code, _, err = tftune(f"{command} --inject wrong=0.5 --seed 2")
     assert code == 2 and "holds another drill" in err and "another --db" in err
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import killed
 import pytest
 import traces
+from command_line import hear_interrupts
 from killed import Key, key_of, resumable
 
 from tftune.db.store import Store
@@ -69,7 +70,7 @@ def stop(
         command,
         stderr=subprocess.DEVNULL,
         env=os.environ | {traces.MARK: mark},
-        preexec_fn=_hear_interrupts,
+        preexec_fn=hear_interrupts,
     )
     started.append(child.pid)
     if kind == "model" or chance.random() < 0.5:
@@ -85,12 +86,6 @@ def stop(
         "only a killed supervisor may leave what its ranks shared"
     )
     return stopped
-
-
-def _hear_interrupts() -> None:
-    """A shell starts what it puts into the background deaf to SIGINT, and its children inherit
-    that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def check_stopped(folder: Path, lost_before: Counter[Key]) -> Counter[Key]:

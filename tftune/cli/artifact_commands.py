@@ -1,9 +1,5 @@
 """The commands that ask an exported artifact, or hold it against this machine: select, explain,
-verify, diff, doctor.
-
-As in cli.py, where they are registered, whatever is heavy is imported inside the command that needs
-it.
-"""
+verify, diff, doctor."""
 
 from __future__ import annotations
 
@@ -128,10 +124,11 @@ def verify(
     from contextlib import closing
 
     from tftune.db.target import build
+    from tftune.models.compatibility import stamp
     from tftune.models.export import stamped, write
     from tftune.pipeline.bench_factory import measured_here
     from tftune.tuner.bench.node import NodeBench
-    from tftune.verify import HEAD, build_changes, check, samples
+    from tftune.verify import HEAD, changes, check, samples
 
     loaded = measured_here(op, artifact)
     if watch:
@@ -144,7 +141,7 @@ def verify(
     with closing(NodeBench(loaded.target, payload)) as bench:
         checks = check(picked, bench)
     now = build()
-    changed, sound = build_changes(loaded.document, now), all(each.holds for each in checks)
+    changed, sound = changes(stamp(loaded.document), now), all(each.holds for each in checks)
     place = write(stamped(loaded.document, now, len(checks)), out or loaded.file) if sound else None
     if send:
         from tftune.cli.fleet_commands import send_report

@@ -6,13 +6,13 @@ Where typer is installed, app.py has them with all the others, and they end in t
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tftune.cli.console import print_json
 from tftune.db.trial import MODES
 from tftune.kernels.core.registry import OPS, operation
 from tftune.models.selector import Selector
@@ -55,7 +55,7 @@ def select(
     found = selector.artifact(given, mode)
     machine = found.target.name if found else None
     if as_json:
-        return _print_json(
+        return print_json(
             {"shape": str(given), "mode": mode, "target": machine, **selection.to_dict()}
         )
     print("\n".join(selection_text(selection, given, mode, f" on {machine}" if machine else "")))
@@ -69,12 +69,8 @@ def doctor(artifacts: list[Path], as_json: bool = False) -> int:
     from tftune.loading import files
 
     report = examine([file for path in artifacts for file in files(path)], os.environ)
-    _print_json(report) if as_json else print("\n".join(sentences(report)))
+    print_json(report) if as_json else print("\n".join(sentences(report)))
     return int(is_broken(report))
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -4,7 +4,7 @@ first."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -54,8 +54,8 @@ def stakes(paths: Sequence[Path], op: str, target: Target, db: Path) -> list[Sta
         raise ValueError(
             f"no captured shape is of {op} on at most {target.gpus} GPUs; captured was {there}"
         )
-    expect = _Expected(op, target, _rows(db, op, target))
-    at_stake = [Stake(count, *expect.us(count.shape, count.mode)) for count in fitting]
+    expected = _expected(op, target, _rows(db, op, target))
+    at_stake = [Stake(count, *expected(count.shape, count.mode)) for count in fitting]
     return sorted(at_stake, key=lambda stake: (-stake.at_stake_us, str(stake.count.shape)))
 
 
@@ -123,41 +123,34 @@ def _rows(db: Path, op: str, target: Target) -> list[Trial]:
         return evidence.counting(rows, store.runs())
 
 
-class _Expected:
-    """What one run takes: by the best current row, else an artifact, else the model."""
+def _expected(
+    op: str, target: Target, rows: Sequence[Trial]
+) -> Callable[[Shape, str], tuple[float, str]]:
+    """A function of shape and mode: what one run takes, by the best current row, else an artifact,
+    else the model, and which of them says it. It raises ValueError where nothing does."""
+    from tftune.pipeline.seeds import artifacts
 
-    def __init__(self, op: str, target: Target, rows: Sequence[Trial]) -> None:
-        from tftune.pipeline.seeds import artifacts
-
-        self._target = target
-        self._best: dict[tuple[Shape, str], float] = {}
-        for trial in rows:
-            self._take(trial)
-        own = [
-            artifact for artifact in artifacts(op, target) if artifact.target.name == target.name
-        ]
-        self._selector = Selector(*own, check_source=False)
-
-    def _take(self, trial: Trial) -> None:
+    best: dict[tuple[Shape, str], float] = {}
+    for trial in rows:
         if isinstance(trial.outcome, Measurement) and trial.stage in EVIDENCE:
-            place = trial.shape, trial.mode
-            us = trial.outcome.median_us
-            self._best[place] = min(us, self._best.get(place, us))
+            place, us = (trial.shape, trial.mode), trial.outcome.median_us
+            best[place] = min(us, best.get(place, us))
+    own = [artifact for artifact in artifacts(op, target) if artifact.target.name == target.name]
+    selector = Selector(*own, check_source=False)
 
-    def us(self, shape: Shape, mode: str) -> tuple[float, str]:
-        """Raises ValueError where nothing says it: no row, no artifact and no model of the
-        chip."""
-        if (shape, mode) in self._best:
-            return self._best[shape, mode], "measured"
-        answer = self._selector.select(shape, mode)
+    def us_of(shape: Shape, mode: str) -> tuple[float, str]:
+        if (shape, mode) in best:
+            return best[shape, mode], "measured"
+        answer = selector.select(shape, mode)
         if (us := answer.expected_us or answer.bsp_us) is not None:
             return us, answer.source
         from tftune.models.timeline.simulator import predict
 
-        chip = self._target.chip
-        if off := chip.why_no_model(world_of(shape)):
+        if off := target.chip.why_no_model(world_of(shape)):
             raise ValueError(
-                f"nothing says what {shape} takes on {self._target}: no row, no artifact, and "
-                f"{off}; give the shapes with --shapes"
+                f"nothing says what {shape} takes on {target}: no row, no artifact, and {off}; "
+                "give the shapes with --shapes"
             )
-        return predict(shape, fallback(shape, self._target), mode, chip), "modelled"
+        return predict(shape, fallback(shape, target), mode, target.chip), "modelled"
+
+    return us_of

@@ -1,5 +1,4 @@
-"""The commands that look at a chip rather than at a search: audit and calibrate. `cli.py` gives
-them their place in the program."""
+"""The commands that look at a chip rather than at a search: audit and calibrate."""
 
 from __future__ import annotations
 
@@ -111,8 +110,8 @@ def calibrate(
 def _here(gpus: int | None) -> Target:
     """This machine, or so many GPUs of it. Raises ValueError where there are fewer."""
     from tftune.db.target import Target, detect
+    from tftune.pipeline.bench_factory import check_worlds
 
     machine = detect()
-    if (gpus or machine.gpus) > machine.gpus:
-        raise ValueError(f"--gpus {gpus} is more than the {machine.gpus} GPUs of {machine.name}")
+    check_worlds((), machine, gpus)
     return Target.of(machine.chip, gpus or machine.gpus)

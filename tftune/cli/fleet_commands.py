@@ -1,8 +1,4 @@
-"""The commands that talk to a fleet's service: push, pull, sign, keys create.
-
-As in app.py, where they are registered, whatever is heavy is imported inside the command that needs
-it.
-"""
+"""The commands that talk to a fleet's service: push, pull, sign, keys create."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tftune.db.store import Store
-from tftune.db.trial import Measurement, Trial
+from tftune.db.trial import Measurement
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -186,8 +186,7 @@ def search_shape(job: Job, shape: Shape, node: str) -> Found:
         before = {trial.id for trial in store.trials(op=job.op, condition=None)}
         how = store, SILENT, job.options, job.budget_s
         lines = find(job.op, [shape], job.modes, bench, *how)
-        new = [trial for trial in store.trials(op=job.op, condition=None) if trial.id not in before]
-        return Found(node, shape, _packed(store, new), tuple(lines))
+        return Found(node, shape, packed_rows(store, job.op, before), tuple(lines))
 
 
 def measure_sample(job: Job, shapes: Sequence[Shape]) -> dict[str, float]:
@@ -229,9 +228,18 @@ def _defaults(space: Any, shape: Shape, target: Any) -> list[Config]:
 # Rows on their way.
 
 
-def packed_rows(store: Store, op: str) -> bytes:
-    """All rows of an operation in a database, as a job carries them."""
-    return _packed(store, store.trials(op=op, condition=None))
+def packed_rows(store: Store, op: str, known: Collection[str] = ()) -> bytes:
+    """The rows of an operation in a database, as a job carries them. `known`: ids of trials that
+    are left out."""
+    from tftune.db.row_files import write_rows
+
+    every = store.trials(op=op, condition=None)
+    trials = [trial for trial in every if trial.id not in known]
+    named = {trial.run for trial in trials}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl.xz"
+        write_rows(path, [run for run in store.runs() if run.id in named], trials)
+        return path.read_bytes()
 
 
 def take_rows(store: Store, rows: bytes) -> tuple[int, int]:
@@ -240,13 +248,3 @@ def take_rows(store: Store, rows: bytes) -> tuple[int, int]:
         path = Path(folder) / "rows.jsonl.xz"
         path.write_bytes(rows)
         return store.import_rows(path)
-
-
-def _packed(store: Store, trials: Sequence[Trial]) -> bytes:
-    from tftune.db.row_files import write_rows
-
-    named = {trial.run for trial in trials}
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.jsonl.xz"
-        write_rows(path, [run for run in store.runs() if run.id in named], trials)
-        return path.read_bytes()

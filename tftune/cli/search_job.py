@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tftune.cli.captured import Part, timed
 from tftune.cli.console import Progress, note
 from tftune.db.trial import MODES, Trial
+from tftune.db.verdict import Best
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.report.tables import Line
@@ -17,7 +18,6 @@ from tftune.report.tables import Line
 if TYPE_CHECKING:
     from tftune.db.store import Store
     from tftune.tuner.bench.benches import Bench
-    from tftune.tuner.search.final_stage import Best
 
 
 def run(
@@ -108,11 +108,7 @@ def fill(
 
 
 def _lines(found: Sequence[Best]) -> list[Line]:
-    lines = [
-        Line(b.shape, b.mode, b.winner, b.bsp, b.by_variant, b.verdicts, b.evaluations, b.feasible,
-             len(b.tied), b.off_by)
-        for b in found
-    ]  # fmt: skip
+    lines = [Line(**vars(best)) for best in found]
     return sorted(lines, key=lambda line: MODES.index(line.mode))
 
 

@@ -1,8 +1,4 @@
-"""The commands of the service: serve, and tokens create, list and revoke.
-
-As in app.py, where they are registered, whatever is heavy is imported inside the command that needs
-it.
-"""
+"""The commands of the service: serve, and tokens create, list and revoke."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -184,10 +185,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _counted(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """The trials by what rows must have in common to be compared."""
+    from tftune.report.tables import groups
+
     names = ("op", "target", "bench", "mode", "stage")
-    groups: dict[tuple[str, ...], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(tuple(getattr(trial, name) for name in names), []).append(trial)
     return [
         dict(zip(names, key, strict=True))
         | {
@@ -197,5 +197,5 @@ def _counted(trials: Iterable[Trial]) -> list[dict[str, Any]]:
             "first": min(trial.created for trial in group),
             "last": max(trial.created for trial in group),
         }
-        for key, group in groups.items()
+        for key, group in groups(trials, attrgetter(*names)).items()
     ]

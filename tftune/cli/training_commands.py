@@ -1,8 +1,4 @@
-"""The commands that learn from rows or show them: train, export, report.
-
-As in app.py, where they are registered, whatever is heavy is imported inside the command that needs
-it.
-"""
+"""The commands that learn from rows or show them: train, export, report."""
 
 from __future__ import annotations
 

@@ -78,7 +78,10 @@ def steps(op: str, target: Target, shapes: str, budget_s: float, db: Path) -> It
     )
 
 
-def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = None) -> None:
+def run(
+    found: Iterator[Step],
+    call: Callable[..., int] = lambda words: subprocess.run((*TFTUNE, *words)).returncode,
+) -> None:
     """Run the steps in turn; the artifact is made of whatever the searches left, Ctrl-C included.
     Raises ValueError naming the step that failed where nothing can follow it, and what to do."""
     stopped = False
@@ -87,7 +90,7 @@ def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = N
             continue
         print(f"\n== {step.meaning}: {step}", flush=True)
         try:
-            code = (call or _call)(step.arguments)
+            code = call(step.arguments)
         except KeyboardInterrupt:
             code = INTERRUPTED
         stopped = stopped or code == INTERRUPTED
@@ -102,7 +105,3 @@ def run(found: Iterator[Step], call: Callable[[tuple[str, ...]], int] | None = N
             print(f"`{step}` ended with {code}; {step.if_it_fails}", file=sys.stderr, flush=True)
     if stopped:
         raise KeyboardInterrupt
-
-
-def _call(arguments: tuple[str, ...]) -> int:
-    return subprocess.run((*TFTUNE, *arguments)).returncode

@@ -69,7 +69,8 @@ def list_findings(
     """List the times that have moved on this node, or say what became of one; exit code 1 where one
     is open."""
     from tftune.db.findings import change, findings
-    from tftune.sentinel import now, variant
+    from tftune.db.trial import now
+    from tftune.sentinel import variant
 
     if acknowledge and close:
         raise ValueError("--acknowledge and --close name a finding each; give one of them")

@@ -52,7 +52,7 @@ class Reply:
     """What came back. `status` is 2xx or 304."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
     def json(self) -> Any:
@@ -157,11 +157,12 @@ class Service:
             except HTTPError as error:
                 with error:
                     if error.code == 304:
-                        return Reply(304, _lower(error.headers), b"")
+                        return Reply(304, error.headers, b"")
                     failures.append(_refusal(place, error))
                     if error.code not in TRANSIENT:
                         raise ServiceError(failures[-1], error.code) from error
-                    asked_s = _retry_after_s(error.headers)
+                    after = error.headers.get("Retry-After", "")
+                    asked_s = float(after) if after.isdecimal() else 0.0  # a date counts as 0
             except (URLError, HTTPException, OSError) as error:
                 reason, asked_s = getattr(error, "reason", None) or error, 0.0
                 if why := _why_for_good(reason):
@@ -181,21 +182,11 @@ class Service:
                 raise ServiceError(
                     f"{place} answers with more than {LARGEST_REPLY:,} bytes, the most that is read"
                 )
-            return Reply(answer.status, _lower(answer.headers), content)
+            return Reply(answer.status, answer.headers, content)
 
 
 def _joined(path: tuple[str, ...]) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in path)
-
-
-def _lower(headers: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _retry_after_s(headers: Message) -> float:
-    """The seconds that the service asks to wait; a date counts as 0."""
-    text = headers.get("Retry-After", "")
-    return float(text) if text.isdecimal() else 0.0
 
 
 def _why_for_good(reason: object) -> str | None:

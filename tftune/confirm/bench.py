@@ -162,7 +162,7 @@ class InPlace:
         barrier = self._folder.path / "barrier"
         ranks.by_first(lambda: barrier.write_bytes(bytes(8 * ranks.world)))
         self._journal: Journal | NoJournal = NoJournal()
-        self._site: Site | None = None
+        self._site: Site
         self._timing = ExitStack()
 
         def open_site() -> None:
@@ -184,8 +184,6 @@ class InPlace:
 
     def measure(self, order: Order) -> tuple[dict[Config, Outcome], Collection[Config]]:
         """Outcomes of an order, and the configs whose rows are stored already: none."""
-        if self._site is None:
-            raise RuntimeError("this bench was not opened")
         return Confirmation(order, self._site).run(), ()
 
     def close(self) -> None:

@@ -62,22 +62,18 @@ def candidates(
 def _proposed(
     shape: Shape, mode: str, selector: Selector, here: Here, top: int
 ) -> Iterator[Config]:
-    yield from islice(_won_here(shape, mode, here), RELATED)
+    won = _winners(shape.op, memory.folder(), here.target.partition("x")[0])
+    yield from islice(_fitted(shape, won.near(shape, mode), here), RELATED)
     yield from selector.shortlist(shape, mode, top)
     of_relatives = _proposals(shape.op, here.target)(shape, mode)
     yield from islice(_fitted(shape, of_relatives, here), RELATED)
     yield from guesses.defaults(shape, mode, here.chip)
 
 
-def _won_here(shape: Shape, mode: str, here: Here) -> Iterator[Config]:
-    """The winners of this shape and its neighbours, by rows of this GPU under any software."""
-    won = _winners(shape.op, memory.folder(), here.target.partition("x")[0])
-    return _fitted(shape, won.near(shape, mode), here)
-
-
 @cache
 def _winners(op: str, folder: Path, chip: str) -> PastWinners:
-    """Winners in all files of rows there; a file that cannot be read proposes nothing."""
+    """Winners in all files of rows there, of this GPU under any software; a file that cannot be
+    read proposes nothing."""
     trials: list[Trial] = []
     for path in sorted(folder.glob(f"{chip}*.jsonl")):
         try:

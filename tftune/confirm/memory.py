@@ -158,15 +158,10 @@ class Memory:
         path = self._path.with_suffix(".json")
         fresh = View(Path(), uuid4().hex)
         try:
-            return read_view(path) if path.exists() else fresh
+            return read_kept(path)[1] if path.exists() else fresh
         except (OSError, StoreError) as error:
             _say(f"{error}; it is left out, and shapes are confirmed again")
             return fresh
-
-
-def read_view(path: Path) -> View:
-    """The answers of a file; raises StoreError, naming it, where it cannot be trusted."""
-    return read_kept(path)[1]
 
 
 def read_kept(path: Path) -> tuple[Identity, View]:

@@ -37,13 +37,13 @@ def artifacts(op: str, target: Target) -> list[Artifact]:
         except ValueError:  # of another version: proposals are not needed
             continue
     related = (one for one in readable if one.target.chip.arch == target.chip.arch)
-    measured = (one for one in related if not one.modelled)
-    return sorted(measured, key=lambda artifact: _remoteness(artifact.target, target))
 
+    def remoteness(artifact: Artifact) -> tuple[bool, float]:
+        """Another chip is further than another number of GPUs."""
+        other = artifact.target
+        return other.chip.name != target.chip.name, abs(log2(other.gpus / target.gpus))
 
-def _remoteness(one: Target, other: Target) -> tuple[bool, float]:
-    """Another chip is further than another number of GPUs."""
-    return one.chip.name != other.chip.name, abs(log2(one.gpus / other.gpus))
+    return sorted((one for one in related if not one.modelled), key=remoteness)
 
 
 def proposals(found: Sequence[Artifact]) -> Callable[[Shape, str], list[Config]]:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -23,7 +22,7 @@ from tftune.confirm.request import Request, agreed, bound
 from tftune.db.evidence import BSP
 from tftune.db.journal import EXCLUDING, Excluded, append, excluded, recover
 from tftune.db.target import clocks
-from tftune.db.trial import Failure, Measurement, Outcome, Run
+from tftune.db.trial import Failure, Measurement, Outcome, Run, now
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.registry import operation, payload_bytes
 from tftune.kernels.core.revision import installed
@@ -178,8 +177,7 @@ def _begin(rows: Path, here: Here) -> tuple[Run, Excluded]:
     for trial in recover(rows):
         text = trial.outcome.text if isinstance(trial.outcome, Failure) else ""
         logger.warning("left out: config=%s shape=%s reason=%s", trial.config, trial.shape, text)
-    now = datetime.now(UTC).isoformat(timespec="microseconds")
-    run = Run(uuid4().hex[:12], here.target, "node", here.build, now, clocks())
+    run = Run(uuid4().hex[:12], here.target, "node", here.build, now(), clocks())
     return run, excluded(rows, here.target, here.triton)
 
 

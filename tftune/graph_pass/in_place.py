@@ -7,7 +7,6 @@ here. A rank whose cache has the graph needs no answer that is not on disk.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -37,7 +36,6 @@ from tftune.operator import mode_at
 from tftune.tuner.bench.compile_ahead import COMPILERS, processes
 from tftune.tuner.bench.ranks import Ranks
 
-logger = logging.getLogger("tftune")
 BUDGET_S = 0.4
 """For timing one shape. 16 shapes of a Llama took 15.9 s with it, compiling included (2x H100,
 2026-11-25)."""

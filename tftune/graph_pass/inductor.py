@@ -76,7 +76,8 @@ class CompilePass(_Base):  # type: ignore[misc]
 
     def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
         """Change the graph where that is faster, and log what was decided."""
-        if why := self._why_idle():
+        missing = self.workspace is None and self.in_place is None
+        if why := self.why_idle or ("no workspace" if missing else None):
             log_once(f"tftune.compile_pass replaces nothing: {why}")
             return
         kind = _kind(graph, is_inference, self.training)
@@ -124,10 +125,6 @@ class CompilePass(_Base):  # type: ignore[misc]
         judge = Asking(self.in_place.place, self.mode, self.sizes)
         Replacement(graph, self.group_name, judge, kind).run()
         return judge.shapes
-
-    def _why_idle(self) -> str | None:
-        missing = self.workspace is None and self.in_place is None
-        return self.why_idle or ("no workspace" if missing else None)
 
     def table(self) -> str:
         """The report as text: a line for each collective, and the counts; or why the pass is

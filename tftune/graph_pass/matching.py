@@ -73,7 +73,6 @@ class GatherGemm:
     dtype that A is converted to behind the gather."""
 
     gather: Node
-    wait: Node
     gemm: Node
     a: Node
     b: Weight
@@ -272,7 +271,7 @@ def gather_gemm(a: Node, gemm: Node, wait: Node) -> GatherGemm | str:
         return order if isinstance(order, str) else str(b)
     if cast is not None and cast.itemsize > value(wait).itemsize:
         return f"it gathers {value(wait).dtype}, of fewer bytes than {cast}"
-    return GatherGemm(argument(wait), wait, gemm, a, b, given[2], *order, cast)
+    return GatherGemm(argument(wait), gemm, a, b, given[2], *order, cast)
 
 
 def _gathered_order(a: Node, wait: Node, found: Joined | None) -> tuple[str, Size] | str:
@@ -330,16 +329,12 @@ def _reduced(collective: Node, gemm: Node, given: Any, found: Joined | None) -> 
     if why := why_misplaced("A", value(a)):
         return why
     if found is None:
-        whole = collective.target is REDUCE or _scatters_rows(collective, b.n)
+        shape = value(argument(collective)).shape
+        rows = len(shape) > 1 and same(shape[-1], b.n)  # each rank gets whole rows of C
+        whole = collective.target is REDUCE or rows
         return GemmReduce(gemm, a, b, 1) if whole else "it scatters columns"
     if collective.target is REDUCE or found.cat_dim != 0 or found.parts != argument(collective, 2):
         return "the result of the GEMM is cut otherwise than into the ranks' shards"
     if found.split_dim == len(found.piece) - 1 or not same(found.piece[-1], b.n):
         return "it scatters columns"
     return GemmReduce(gemm, a, b, prod(found.piece[: found.split_dim]))
-
-
-def _scatters_rows(collective: Node, n: int) -> bool:
-    """Whether each rank gets whole rows of C."""
-    shape = value(argument(collective)).shape
-    return len(shape) > 1 and same(shape[-1], n)

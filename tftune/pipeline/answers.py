@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tftune.db.target import Target
-from tftune.db.trial import Interval
 from tftune.loading import selector_of
 from tftune.models.artifact import Artifact, read_artifact
+from tftune.models.selection import Selection
 from tftune.pipeline.model_shapes import WAYS, Layer
 
 
@@ -20,25 +20,22 @@ class Answer:
 
     layer: Layer
     mode: str
-    config: str
-    variant: str
-    source: str
+    selection: Selection
     bsp_us: float
     now_us: float
-    interval: Interval | None
-    """The interval of BSP's time over it; None where it is BSP."""
 
     @property
     def gain(self) -> float:
         return self.bsp_us / self.now_us
 
     def to_dict(self) -> dict[str, Any]:
+        chosen = self.selection
         return {
             "layer": self.layer.name, "op": self.layer.shape.op, "shape": str(self.layer.shape),
             "mode": self.mode, "calls": self.layer.calls, "ways": list(self.layer.ways),
-            "config": self.config, "source": self.source, "bsp_us": round(self.bsp_us, 2),
+            "config": str(chosen.config), "source": chosen.source, "bsp_us": round(self.bsp_us, 2),
             "now_us": round(self.now_us, 2), "gain": round(self.gain, 4),
-            "interval": None if self.interval is None else list(self.interval),
+            "interval": chosen.interval and list(chosen.interval),
         }  # fmt: skip
 
 
@@ -81,9 +78,8 @@ def answers(
             now_us = chosen.expected_us
             if now_us is not None and _has(known.get(layer.shape.op), layer, mode):
                 low = chosen.interval[0] if chosen.interval else 1.0
-                named = str(chosen.config), chosen.config.variant, chosen.source
-                times = chosen.bsp_us or now_us * low, now_us
-                answered.append(Answer(layer, mode, *named, *times, chosen.interval))
+                bsp_us = chosen.bsp_us or now_us * low
+                answered.append(Answer(layer, mode, chosen, bsp_us, now_us))
     return answered
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from time import monotonic, sleep
 
 from tftune.db.evidence import BSP, Place
 from tftune.db.journal import EXCLUDING
@@ -71,13 +71,11 @@ class Measuring:
         ranks: Ranks,
         bench: Bench,
         save: Callable[[], object] = lambda: None,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`bench`: compiles ahead, and names the target. `save`: called when every place has rows
-        and much time is left. `now`: a clock of seconds."""
+        and much time is left."""
         self._rows, self._proposals, self._ranks, self._bench = rows, proposals, ranks, bench
-        self._save = save
-        self._now, self._config_s = now, 0.0
+        self._save, self._config_s = save, 0.0
         self._left_out = {
             (trial.op, trial.config)
             for each in rows.values()
@@ -99,15 +97,15 @@ class Measuring:
         first = list(islice(coming, WINDOW))
         self._compile(first)
         start_s = self._ranks.start()
-        until = self._now() + budget_s
+        until = monotonic() + budget_s
         finals_s = FINAL_SHARE * budget_s if self._bench.name == "node" else 0.0
         if finals_s < FINAL_STARTS * start_s:
             finals_s = 0.0
         self._all(chain(first, coming), WINDOW, until, len(places))
-        if until - self._now() >= SAVED_S:
+        if until - monotonic() >= SAVED_S:
             self._save()
         self._all(self._later(stakes), AHEAD, until - finals_s)
-        if until - self._now() > start_s and finals_s and (finals := self._finals(stakes)):
+        if until - monotonic() > start_s and finals_s and (finals := self._finals(stakes)):
             self._ranks.start()
             self._all(finals, len(finals), until)
 
@@ -158,10 +156,10 @@ class Measuring:
         coming = iter(tasks)
         pending = list(islice(coming, window))
         self._compile(pending)
-        while pending and not (self._now() >= until and self.measured):
+        while pending and not (monotonic() >= until and self.measured):
             left = max(count, len(pending))
             task = self._ready(pending, until, left)
-            share_s = max(until - self._now(), 0.0) / left
+            share_s = max(until - monotonic(), 0.0) / left
             self._measure(task, share_s)
             count -= 1
             pending = [other for other in pending if other.place != task.place]
@@ -176,31 +174,31 @@ class Measuring:
     def _ready(self, pending: Sequence[Task], until: float, left: int) -> Task:
         """The first task that is compiled. Where waiting for one would cost some of the places that
         are `left` their turn, the first task, without what is not compiled yet."""
-        patience = self._now() + PATIENCE_S
+        patience = monotonic() + PATIENCE_S
         while True:
             for task in pending:
                 if all(self._bench.ready(task.place[0], config) for config in task.configs):
                     return task
             configs = sum(len(task.configs) for task in pending)
             needed_s = self._config_s * configs * left / len(pending)
-            if self._now() + needed_s >= until or self._now() >= patience:
+            if monotonic() + needed_s >= until or monotonic() >= patience:
                 shape = pending[0].place[0]
                 ready = [c for c in pending[0].candidates if self._bench.ready(shape, c)]
                 return replace(pending[0], candidates=tuple(ready))
-            time.sleep(POLL_S)
+            sleep(POLL_S)
 
     def _measure(self, task: Task, share_s: float) -> None:
         order = self._order(task, share_s)
-        began = self._now()
+        began = monotonic()
         try:
-            outcomes = self._ranks.confirm(order)
+            outcomes, _ = self._ranks.confirm(order)
         except Broken as broken:
             self._lost += 1
             logger.warning("not measured: shape=%s error=%s", order.shape, broken)
             if self._lost >= LOST_WORLDS:
                 raise
             return
-        took_s = (self._now() - began) / (len(order.forms) + len(order.candidates))
+        took_s = (monotonic() - began) / (len(order.forms) + len(order.candidates))
         self._config_s = (self._config_s + took_s) / 2 if self._config_s else took_s
         self._lost, self.measured = 0, self.measured + 1
         self._left_out |= {

@@ -26,7 +26,6 @@ has a mixture of experts."""
 class ModelConfig:
     """What of a decoder decides the shapes of its linear layers, of all ranks together."""
 
-    model_type: str
     layers: int
     dense_layers: int
     """Layers whose MLP is dense; the others route tokens to experts."""
@@ -95,7 +94,7 @@ class _Fields:
             raise self.odd(f"num_attention_heads={heads} and num_key_value_heads={kv_heads}")
         dense = self.dense_layers(layers)
         return ModelConfig(
-            kind, layers, dense, hidden, heads, kv_heads, head_dim,
+            layers, dense, hidden, heads, kv_heads, head_dim,
             self.size("intermediate_size", None if dense else 1),
             self.dtype(), kind not in UNGATED,
             "rms_norm_eps" in self._values and kind not in POST_NORM, **latent,

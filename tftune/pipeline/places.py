@@ -30,10 +30,6 @@ class Stake:
     def shape(self) -> Shape:
         return self.place[0]
 
-    @property
-    def mode(self) -> str:
-        return self.place[1]
-
 
 def stakes(layers: Iterable[Layer], modes: Sequence[str], chip: Chip) -> list[Stake]:
     """What to measure for these layers, most time at stake first."""

@@ -4,6 +4,7 @@ changes of what won here."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from tftune.confirm import guesses
 from tftune.db.evidence import BSP, Place
@@ -51,8 +52,8 @@ class Proposals:
         other = [
             made for config in self._seeds(shape, mode) for made in self._fitted(place, config)
         ]
-        ranked = list(own), self._ranked(place, dict.fromkeys(other))
-        return list(dict.fromkeys(_by_turns(*ranked)))
+        turns = zip_longest(own, self._ranked(place, dict.fromkeys(other)))
+        return list(dict.fromkeys(each for turn in turns for each in turn if each is not None))
 
     def more(self, place: Place, count: int) -> list[Config]:
         """So many that were not tried there: the rest of the first, the winners of measured shapes
@@ -98,8 +99,3 @@ class Proposals:
             return list(configs)
         predict = self._predict
         return sorted(configs, key=lambda config: predict(shape, config, mode, self._chip))
-
-
-def _by_turns(*lists: Sequence[Config]) -> Iterator[Config]:
-    for number in range(max(map(len, lists), default=0)):
-        yield from (each[number] for each in lists if number < len(each))

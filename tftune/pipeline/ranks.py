@@ -4,52 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Protocol
 from uuid import uuid4
 
 from tftune.db.evidence import BSP
 from tftune.db.target import Target, build
-from tftune.db.trial import Measurement, Outcome, Run
+from tftune.db.trial import Measurement, Outcome, Run, Trial
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Predict
-from tftune.tuner.bench.processes import environment
 from tftune.tuner.bench.shared_dir import Shared
 from tftune.tuner.bench.worker import WorldSpec
 from tftune.tuner.warm_up.order import Order
 from tftune.tuner.warm_up.world import Supervisor
 
 
-class Ranks(Protocol):
-    """What carries out orders."""
-
-    run: str
-    """The run that its orders name."""
-
-    def start(self) -> float:
-        """Have a fresh world ready; returns the seconds that it took."""
-
-    def confirm(self, order: Order) -> dict[Config, Outcome]:
-        """The outcome of each config that was tried."""
-
-    def close(self) -> None:
-        """End the world."""
-
-
-class OneWorld(Supervisor):
-    """A world of ranks that can be started before its first order, so that a budget begins when
-    ranks are ready, and again before winners are timed."""
-
-    def start(self) -> float:
-        """Raises `sandbox.Broken` where no world starts."""
-        began = time.monotonic()
-        self._world.kill()
-        with environment(self._visible):
-            self._world.start()
-        return time.monotonic() - began
-
-
-class NodeRanks:
-    """As many ranks of this machine as take part; a hang or a crash costs them a fresh world."""
+class NodeRanks(Supervisor):
+    """As many ranks of this machine as take part; a hang or a crash costs them a fresh world. It
+    can be started before its first order, so that a budget begins when ranks are ready, and again
+    before winners are timed."""
 
     def __init__(
         self, target: Target, world: int, payload_bytes: int, emulated: bool = False
@@ -59,18 +30,19 @@ class NodeRanks:
         cache_bytes = 0 if emulated else target.chip.cache_bytes
         spec = WorldSpec(Path(), world, emulated, payload_bytes, cache_bytes)
         run = Run(uuid4().hex[:12], target.name, "node", build(), "", {})
-        rows = self._folder.path / "failures.jsonl"
-        self._supervisor, self.run = OneWorld(spec, rows, run, {}), run.id
+        super().__init__(spec, self._folder.path / "failures.jsonl", run, {})
+        self.run = run.id
 
     def start(self) -> float:
-        return self._supervisor.start()
-
-    def confirm(self, order: Order) -> dict[Config, Outcome]:
-        outcomes, _ = self._supervisor.confirm(order)
-        return outcomes
+        """Have a fresh world ready; returns the seconds that it took. Raises `sandbox.Broken` where
+        none starts."""
+        began = time.monotonic()
+        self._world.kill()
+        self._world.start()
+        return time.monotonic() - began
 
     def close(self) -> None:
-        self._supervisor.close()
+        super().close()
         self._folder.remove()
 
 
@@ -85,11 +57,14 @@ class ModelRanks:
     def start(self) -> float:
         return 0.0
 
-    def confirm(self, order: Order) -> dict[Config, Outcome]:
+    def confirm(self, order: Order) -> tuple[dict[Config, Outcome], list[Trial]]:
         configs = (*order.forms, *order.candidates)
         times = {c: self._predict(order.shape, c, order.mode, self._chip) for c in configs}
         bsp_us = min(us for config, us in times.items() if config.variant == BSP)
-        return {config: Measurement((us,), (bsp_us,)) for config, us in times.items()}
+        return {config: Measurement((us,), (bsp_us,)) for config, us in times.items()}, []
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+Ranks = NodeRanks | ModelRanks

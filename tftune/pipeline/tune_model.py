@@ -23,7 +23,7 @@ from tftune.pipeline.bench_factory import world_of
 from tftune.pipeline.measure import Measuring
 from tftune.pipeline.model_shapes import Model
 from tftune.pipeline.places import Stake, stakes
-from tftune.pipeline.proposals import Proposals, Seeds
+from tftune.pipeline.proposals import Proposals
 from tftune.pipeline.ranks import ModelRanks, NodeRanks, Ranks
 from tftune.tuner.bench.benches import Bench, ModelBench
 from tftune.tuner.bench.sandbox import Broken
@@ -92,7 +92,8 @@ def measured(job: Job, store: Store, told: Told, doing: Callable[[str], None]) -
     with ExitStack() as stack:
         bench, ranks = _where(job, stack)
         rows = {op: Rows(operation(op), bench, store, told) for op in job.ops}
-        proposals = {op: Proposals(rows[op], order, _seeds(op, job.target)) for op in job.ops}
+        seeds = {op: relatives.proposals(relatives.artifacts(op, job.target)) for op in job.ops}
+        proposals = {op: Proposals(rows[op], order, seeds[op]) for op in job.ops}
         doing("starting ranks, and compilers beside them")
         save = partial(write_artifacts, store, job.ops, job.target, job.on, job.folder)
         try:
@@ -112,11 +113,6 @@ def _where(job: Job, stack: ExitStack) -> tuple[Bench, Ranks]:
     payload = payload_bytes(*shapes)
     bench = stack.enter_context(closing(NodeBench(job.target, payload)))
     return bench, stack.enter_context(closing(NodeRanks(job.target, world_of(*shapes), payload)))
-
-
-def _seeds(op: str, target: Target) -> Seeds:
-    """What artifacts of this machine and of its relatives name."""
-    return relatives.proposals(relatives.artifacts(op, target))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
 from tftune.models.compatibility import stamp
 from tftune.models.selector import Selector
-from tftune.verify import build_changes, measured_shapes
+from tftune.verify import changes, measured_shapes
 
 ORIGIN = ("op", "target", "arch", "bench", "rows", "rows_digest", "space", "created")
 
@@ -86,14 +86,10 @@ def _origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     yield from (
         f"{name} {one[name]} -> {other[name]}" for name in ORIGIN if one[name] != other[name]
     )
-    yield from build_changes(one, stamp(other))
-    for variant in sorted(one["kernels"].keys() | other["kernels"].keys()):
-        if (was := one["kernels"].get(variant)) != (now := other["kernels"].get(variant)):
-            yield f"kernel {variant} {was} -> {now}"
-    before, after = _held_out(one), _held_out(other)
-    for name in sorted(before.keys() | after.keys()):
-        if (was := before.get(name)) != (now := after.get(name)):
-            yield f"held-out regret of {name} {was} -> {now}"
+    yield from changes(stamp(one), stamp(other))
+    yield from (f"kernel {change}" for change in changes(one["kernels"], other["kernels"]))
+    regrets = changes(_held_out(one), _held_out(other))
+    yield from (f"held-out regret of {change}" for change in regrets)
 
 
 def _held_out(document: Mapping[str, Any]) -> dict[str, float]:

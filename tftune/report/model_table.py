@@ -21,7 +21,7 @@ def layer_rows(answers: Iterable[Answer]) -> list[list[str]]:
     """A row for each layer and M."""
     return [
         [a.layer.name, str(a.layer.m), f"{a.bsp_us:,.1f}", f"{a.now_us:,.1f}", f"{a.gain:.2f}",
-         a.variant]
+         a.selection.config.variant]
         for a in answers
     ]  # fmt: skip
 

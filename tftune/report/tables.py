@@ -8,18 +8,19 @@ The command line and the report show the same lines, so that neither decides alo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from tftune.db.discount import MODEL_ERROR, discount_of
-from tftune.db.evidence import BSP, Place, Speedup, counted, measurement, of_newest_code
+from tftune.db.evidence import BSP, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
-from tftune.db.verdict import Verdict, standing
+from tftune.db.verdict import Best, Verdict, standing
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
 from tftune.models.layout import layout_text
 
+T = TypeVar("T")
+K = TypeVar("K")
 BENCH_WORDS = {
     "node": "measured",
     "model": "modelled",
@@ -43,27 +44,8 @@ def assumptions(bench: str, target: str) -> list[str]:
     return [f"modelled: {chip.assumptions} (kernels/core/chips.py)"]
 
 
-@dataclass(frozen=True)
-class Line:
-    """One shape in one mode: the best trial of each variant, the fastest of them, and how many
-    configs were tried."""
-
-    shape: Shape
-    mode: str
-    winner: Trial
-    bsp: Trial | None
-    by_variant: Mapping[str, Trial]
-    verdicts: Mapping[str, Verdict]
-    """What each of these says beside BSP's; none without BSP."""
-    evaluations: int
-    """Configs tried in the search stage, failures among them."""
-    feasible: int | None = None
-    """Possible configs; None where nobody counted."""
-    tied: int = 1
-    """Configs that the measurement cannot tell from the winner, and the winner."""
-    off_by: float | None = None
-    """The winner's time over the least that a config considered may take, at 95 %; None where
-    nothing is known of it."""
+class Line(Best):
+    """One shape in one mode, as tables and figures show it."""
 
     @property
     def word(self) -> str:
@@ -123,7 +105,7 @@ class Line:
             "speedup_discounted": self.discounted,
             "evaluations": self.evaluations,
             "feasible": self.feasible,
-            "tied": self.tied,
+            "tied": len(self.tied) or 1,
             "off_by_at_most": self.off_by,
         }
 
@@ -134,12 +116,10 @@ def lines(trials: Iterable[Trial]) -> list[Line]:
 
     Rows of older kernels and of `tftune.warm_up` are left out, as they are for training.
     """
-    groups: dict[Place, list[Trial]] = {}
-    for trial in of_newest_code(trial for trial in trials if trial.stage in EVIDENCE):
-        groups.setdefault((trial.shape, trial.mode), []).append(trial)
+    rows = of_newest_code(trial for trial in trials if trial.stage in EVIDENCE)
     made = [
         _line(shape, mode, group)
-        for (shape, mode), group in groups.items()
+        for (shape, mode), group in groups(rows, lambda trial: (trial.shape, trial.mode)).items()
         if any(isinstance(t.outcome, Measurement) for t in group)
     ]
     return sorted(made, key=lambda line: (MODES.index(line.mode), line.shape.family, line.shape))
@@ -181,8 +161,8 @@ def cells(line: Line, variants: Sequence[str]) -> list[str]:
     winner = label(line.winner.config.variant)
     if line.ties_with_bsp:
         winner += " (ties with BSP)"
-    elif line.tied > 1:
-        winner += f" (tie of {line.tied})"
+    elif len(line.tied) > 1:
+        winner += f" (tie of {len(line.tied)})"
     first, last = [str(line.shape), line.mode, line.word], [tried, off_by_text(line.off_by)]
     return [*first, *times, winner, over_bsp_text(line), *last]
 
@@ -207,11 +187,11 @@ NARROW = 80
 """Columns of a terminal that nobody made wider."""
 
 
-def groups(lines: Iterable[Line], key: Callable[[Line], Any]) -> dict[Any, list[Line]]:
-    """The lines by what a function says of them, in the order in which that comes first."""
-    by_key: dict[Any, list[Line]] = {}
-    for line in lines:
-        by_key.setdefault(key(line), []).append(line)
+def groups(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by what a function says of them, in the order in which that comes first."""
+    by_key: dict[K, list[T]] = {}
+    for item in items:
+        by_key.setdefault(key(item), []).append(item)
     return by_key
 
 

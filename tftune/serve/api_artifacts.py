@@ -120,7 +120,8 @@ def select(request: Request, body: bodies.Ask) -> Response:
     database = service.database
     selector = selection.selector_at(database, body.op, body.target, body.stage, body.build)
     shapes = selection.parsed_shapes(body.op, body.shapes)
-    answers = selection.answers(selector, shapes, body.mode)
+    answers = [{"shape": str(shape), **selector.select(shape, body.mode).to_dict()}
+               for shape in shapes]  # fmt: skip
     for source, count in Counter(each["source"] for each in answers).items():
         service.metrics.selections.labels(source).inc(count)
     return Response(json.dumps(answers), media_type="application/json")

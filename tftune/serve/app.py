@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import generate_latest
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 
@@ -78,7 +79,7 @@ def healthz(request: Request) -> Response:
 
 def metrics(request: Request) -> Response:
     """Counters in Prometheus' text format."""
-    return PlainTextResponse(service_of(request).metrics.text())
+    return PlainTextResponse(generate_latest(service_of(request).metrics.registry))
 
 
 async def refused(request: Request, error: Exception) -> Response:

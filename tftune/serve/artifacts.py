@@ -68,11 +68,10 @@ def at_stage(
     placement of any. None where there is none."""
     if stage not in gate.STAGES:
         raise Refusal(422, f"{stage!r} is no stage; the stages are {', '.join(gate.STAGES)}")
-    where = [PLACEMENTS.c.op == op, PLACEMENTS.c.target == target, PLACEMENTS.c.stage == stage]
+    query = sa.select(PLACEMENTS.c.digest).filter_by(op=op, target=target, stage=stage)
     if build:
-        where.append(PLACEMENTS.c.build == build_of(build))
-    query = sa.select(PLACEMENTS.c.digest).where(*where).order_by(PLACEMENTS.c.number.desc())
-    return connection.execute(query.limit(1)).scalar()
+        query = query.filter_by(build=build_of(build))
+    return connection.execute(query.order_by(PLACEMENTS.c.number.desc()).limit(1)).scalar()
 
 
 def digest_at(database: Database, op: str, target: str, stage: str, build: str | None) -> str:
@@ -87,9 +86,7 @@ def digest_at(database: Database, op: str, target: str, stage: str, build: str |
 
 def stored(database: Database, digest: str) -> tuple[bytes, str | None]:
     """An artifact's bytes and their signature. Raises Refusal 404."""
-    query = sa.select(ARTIFACTS.c.content, ARTIFACTS.c.signature).where(
-        ARTIFACTS.c.digest == digest
-    )
+    query = sa.select(ARTIFACTS.c.content, ARTIFACTS.c.signature).filter_by(digest=digest)
     with database.reading() as connection:
         row = connection.execute(query).one_or_none()
     if row is None:
@@ -169,8 +166,7 @@ def roll_back(
             raise unknown(f"{stage} artifact for {op} on {target}", "nothing can be rolled back")
         build, _ = _origin(connection, digest)
         place = {"op": op, "target": target, "build": build, "stage": stage}
-        where = [PLACEMENTS.c[name] == value for name, value in place.items()]
-        query = sa.select(PLACEMENTS.c.digest, PLACEMENTS.c.action).where(*where)
+        query = sa.select(PLACEMENTS.c.digest, PLACEMENTS.c.action).filter_by(**place)
         before: list[str] = []
         for row in connection.execute(query.order_by(PLACEMENTS.c.number)):
             if row.action == "rollback":  # what it left behind is gone for good

@@ -113,8 +113,7 @@ def captured(database: Database, op: str, target: str) -> list[Run]:
     totals = [sa.func.sum(CAPTURES.c[name]) for name in COUNTS]
     nodes = sa.func.count(sa.distinct(CAPTURES.c.node))
     keys = CAPTURES.c.shape, CAPTURES.c.mode
-    where = CAPTURES.c.op == op, CAPTURES.c.target == target
-    query = sa.select(*keys, nodes, *totals).where(*where).group_by(*keys)
+    query = sa.select(*keys, nodes, *totals).filter_by(op=op, target=target).group_by(*keys)
     with database.reading() as connection:
         rows = connection.execute(query).all()
     made = [

@@ -110,8 +110,6 @@ def why_not(
     `at`: the stage that it has now. `stable`: the artifact that is stable now, if any. `nodes`:
     rows that each node gave it.
     """
-    if to not in STAGES[1:]:
-        return f"there is no promotion to {to!r}; the stages are {', '.join(STAGES[1:])}"
     if to == "stable" and at != "canary":
         return "it is not the canary; promote it to canary first"
     if artifact.bench != "node":

@@ -41,15 +41,13 @@ def queue(database: Database, op: str, target: str, bench: str, by: str) -> str:
         raise Refusal(404, str(error)) from error
     of = {"op": op, "target": target, "bench": bench}
     with database.writing() as connection:
-        rows = sa.select(ROWS.c.number).where(
-            *(ROWS.c[name] == value for name, value in of.items())
-        )
-        if connection.execute(rows.limit(1)).first() is None:
+        rows = sa.select(ROWS.c.number).filter_by(**of).limit(1)
+        if connection.execute(rows).first() is None:
             raise Refusal(
                 409, f"there are no rows of {op} on {target} ({bench}); push some to /v1/rows"
             )
-        same = [JOBS.c[name] == value for name, value in of.items()]
-        open_ = sa.select(JOBS.c.id).where(*same, JOBS.c.state.in_(("queued", "running")))
+        unfinished = JOBS.c.state.in_(("queued", "running"))
+        open_ = sa.select(JOBS.c.id).filter_by(**of).where(unfinished)
         if (known := connection.execute(open_).scalar()) is not None:
             return str(known)
         job = uuid4().hex

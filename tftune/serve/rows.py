@@ -27,8 +27,6 @@ STEP = 1 << 20
 MOST_RUNS = 5000
 """The most runs of one upload."""
 GZIP = b"\x1f\x8b"
-CHOICES = {"op": ROWS.c.op, "target": ROWS.c.target, "build": ROWS.c.build, "shape": ROWS.c.shape}
-"""What rows are asked by."""
 
 
 class Intake:
@@ -222,11 +220,11 @@ def page(
 ) -> dict[str, Any]:
     """Rows in the order in which they were stored, and the runs that they name, as an export has
     them. `next` is the `after` of the next page; None at the end."""
-    where = [CHOICES[name] == value for name, value in asked.items() if value is not None]
-    chosen = sa.select(*ROWS.c["number", "id", "run", "node", "build", "record"])
+    given = {name: value for name, value in asked.items() if value is not None}
+    columns = ROWS.c["number", "id", "run", "node", "build", "record"]
+    query = sa.select(*columns).filter_by(**given).where(ROWS.c.number > after)
     with database.reading() as connection:
-        query = chosen.where(ROWS.c.number > after, *where).order_by(ROWS.c.number)
-        rows = connection.execute(query.limit(limit + 1)).all()
+        rows = connection.execute(query.order_by(ROWS.c.number).limit(limit + 1)).all()
         runs = connection.execute(
             sa.select(RUNS.c.record).where(RUNS.c.id.in_({row.run for row in rows[:limit]}))
         )
@@ -243,15 +241,13 @@ def page(
 
 def trials_of(database: Database, op: str, target: str) -> list[Trial]:
     """Every trial of an operation on a target, in the order in which they came."""
-    where = ROWS.c.op == op, ROWS.c.target == target
+    query = sa.select(ROWS.c.record).filter_by(op=op, target=target).order_by(ROWS.c.number)
     with database.reading() as connection:
-        rows = connection.execute(sa.select(ROWS.c.record).where(*where).order_by(ROWS.c.number))
-        return [Trial.from_dict(json.loads(row.record)) for row in rows]
+        return [Trial.from_dict(json.loads(row.record)) for row in connection.execute(query)]
 
 
 def runs_of(database: Database, target: str) -> list[Run]:
     """Every run on a target, in the order of its start."""
     query = sa.select(RUNS.c.record).where(RUNS.c.target == target).order_by(RUNS.c.started)
     with database.reading() as connection:
-        rows = connection.execute(query)
-        return [Run.from_dict(json.loads(row.record)) for row in rows]
+        return [Run.from_dict(json.loads(row.record)) for row in connection.execute(query)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from tftune.db.trial import shape_of
 from tftune.kernels.core.shape import Shape
@@ -48,8 +47,3 @@ def parsed_shapes(op: str, texts: Sequence[str], start: int = 0) -> list[Shape]:
         except (KeyError, ValueError) as error:
             raise Refusal(422, f"shapes[{place}] is no shape of {op}: {error}") from error
     return shapes
-
-
-def answers(selector: Selector, shapes: Sequence[Shape], mode: str) -> list[dict[str, Any]]:
-    """One answer for each shape, in their order; `source` says what it rests on."""
-    return [{"shape": str(shape)} | selector.select(shape, mode).to_dict() for shape in shapes]

@@ -7,7 +7,7 @@ import logging
 import re
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 logger = logging.getLogger("tftune.serve")
 PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
@@ -58,7 +58,3 @@ class Metrics:
             "tftune_refused", "Requests refused for access, by status.", ["status"],
             registry=self.registry,
         )  # fmt: skip
-
-    def text(self) -> bytes:
-        """In Prometheus' text format."""
-        return generate_latest(self.registry)

@@ -105,15 +105,13 @@ def _measured(
     except ValueError as error:
         raise Refusal(404, str(error)) from error
     with database.reading() as connection:
-        nodes = _by_node(connection, ROWS, ROWS.c.op == op, ROWS.c.target == target)
+        nodes = _by_node(connection, ROWS, op=op, target=target)
     return Measured(source, all_series(lines(source.current)), nodes)
 
 
-def _by_node(
-    connection: sa.Connection, table: sa.Table, *where: sa.ColumnElement[bool]
-) -> dict[str, int]:
+def _by_node(connection: sa.Connection, table: sa.Table, **where: str) -> dict[str, int]:
     """How many such rows of a table each node has."""
-    query = sa.select(table.c.node, sa.func.count()).where(*where).group_by(table.c.node)
+    query = sa.select(table.c.node, sa.func.count()).filter_by(**where).group_by(table.c.node)
     return {node: count for node, count in connection.execute(query)}
 
 
@@ -152,9 +150,9 @@ def reports(database: Database, digest: str) -> list[dict[str, Any]]:
 
 def story(database: Database, target: str, shape: Shape) -> list[dict[str, Any]]:
     """Every row of a shape on a target: captured ones first, the fastest first, failures last."""
-    where = ROWS.c.op == shape.op, ROWS.c.shape == str(shape), ROWS.c.target == target
+    same = {"op": shape.op, "shape": str(shape), "target": target}
     order = ROWS.c.mode.desc(), ROWS.c.median_us.is_(None), ROWS.c.median_us, ROWS.c.number
-    query = sa.select(*ROWS.c["record", "node", "build"]).where(*where).order_by(*order)
+    query = sa.select(*ROWS.c["record", "node", "build"]).filter_by(**same).order_by(*order)
     with database.reading() as connection:
         records = connection.execute(query).all()
     return [
@@ -189,7 +187,7 @@ def nodes(database: Database) -> list[dict[str, Any]]:
     columns = RUNS.c["node", "target", "build", "received"]
     with database.reading() as connection:
         rows_of = _by_node(connection, ROWS)
-        doubts = _by_node(connection, FINDINGS, FINDINGS.c.state == "open")
+        doubts = _by_node(connection, FINDINGS, state="open")
         runs = connection.execute(sa.select(*columns)).all()
     made = []
     for name in sorted({*rows_of, *(run.node for run in runs), *doubts}):

@@ -11,6 +11,7 @@ from typing import Any
 from tftune.db import target as machine
 from tftune.kernels.comm.copy_engine import HostRuntime, Piece, Runtime
 from tftune.kernels.runtime.compile import KernelSource
+from tftune.kernels.runtime.plan import Plan, launcher
 from tftune.tuner.bench import clock
 from tftune.tuner.bench.worker import Rank
 
@@ -79,18 +80,13 @@ class Prober(Rank):
         types: Mapping[str, str],
         constants: Mapping[str, Any],
         values: Mapping[str, Any],
-    ) -> Any:
-        """A kernel of kernels/device/calibration_kernels.py, compiled: call it with a number of
-        programs and the arguments that differ from `values`."""
-        if self.workspace.arch == "interpreter":
-            return lambda programs, **changed: kernel[(programs, 1, 1)](
-                **{**values, **changed}, **constants
-            )
+        operands: tuple[str, ...] = (),
+        programs: int = 1,
+    ) -> Plan:
+        """A kernel of kernels/device/calibration_kernels.py, compiled, as a call of these operands;
+        `values`: its other arguments."""
         source = KernelSource(kernel, types, constants, (), {"num_warps": WARPS})
-        compiled = source.compile()
-        return lambda programs, **changed: compiled[(programs, 1, 1)](
-            *source.arguments({**values, **changed})
-        )
+        return launcher(source, (programs, 1, 1), operands, values, self.workspace.arch)
 
     def _signals(self) -> dict[str, Any]:
         return {
@@ -150,9 +146,10 @@ class Prober(Rank):
         )
         result = torch.zeros(1, dtype=torch.int64, device=self.workspace.device)
         types = {"base": "i64", "result_ptr": "*i64", "steps": "i32"}
-        launch = self._launcher(chase, types, {}, {"result_ptr": result, "steps": self._steps})
+        values = {"result_ptr": result, "steps": self._steps}
+        launch = self._launcher(chase, types, {}, values, ("base",))
         lines = iter(range(ROUNDS + 1))
-        return self._us(lambda: launch(1, base=base + 128 * next(lines))) / self._steps
+        return self._us(lambda: launch(base + 128 * next(lines))) / self._steps
 
     def clock_mhz(self) -> float:
         """The highest clock of the units, by torch or, where it is too old, by the driver's tool; 0
@@ -199,7 +196,7 @@ class Prober(Rank):
         launch = self._launcher(
             poll, {"control": "i64", "result_ptr": "*i32", "polls": "i32"}, {}, values
         )
-        return self._us(lambda: launch(1)) / self._steps
+        return self._us(launch) / self._steps
 
     def signalled(self) -> float:
         """Microseconds of one release in a peer's memory."""
@@ -210,7 +207,7 @@ class Prober(Rank):
         launch = self._launcher(
             release, types, constants, self._signals() | {"signals": self._steps}
         )
-        return self._us(lambda: launch(1)) / self._steps
+        return self._us(launch) / self._steps
 
     def flown(self) -> float:
         """Microseconds of one flag's flight, half of a round trip between ranks 0 and 1; 0 on the
@@ -224,14 +221,12 @@ class Prober(Rank):
             "first": "i32",
             "turns": "i32",
         }
-        turns = self._steps // 8
-
-        launch = self._launcher(
-            ping, types, {"ARCH": self.workspace.arch}, self._signals() | {"turns": turns}
-        )
+        turns, own = self._steps // 8, self._signals()
+        constants = {"ARCH": self.workspace.arch}
+        launch = self._launcher(ping, types, constants, {"turns": turns}, (*own, "first"))
 
         def call() -> None:
-            launch(1, first=self._turns)
+            launch(*own.values(), self._turns)
             self._turns += turns
 
         return self._us(call) / turns / 2 if self.rank < 2 else self._rest()
@@ -271,8 +266,9 @@ class Prober(Rank):
             types,
             dict(WORLD=workspace.world, PEERS=peers, ROWS=rows, COLUMNS=COLUMNS),
             values,
+            programs=programs,
         )
-        return self._us(lambda: launch(programs)), size
+        return self._us(launch), size
 
     def launched(self, calls: int) -> tuple[float, float]:
         """Microseconds of a kernel that does nothing: one of many in a graph, and so many from an

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from tftune.db.evidence import BSP, Place, tied
 from tftune.db.trial import Measurement, Trial
-from tftune.db.verdict import Verdict, standing
+from tftune.db.verdict import Best, standing
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.tuner.search.session import Rows
@@ -18,29 +17,6 @@ from tftune.tuner.search.stats import greedy_cover
 
 RIVALS = 4
 """Configs that the search could not tell from its winner and that are compared with it."""
-
-
-@dataclass(frozen=True)
-class Best:
-    """The outcome of a search for one shape in one mode; the trials are of the final stage where
-    BSP could be measured there."""
-
-    shape: Shape
-    mode: str
-    winner: Trial
-    bsp: Trial
-    by_variant: dict[str, Trial]
-    verdicts: dict[str, Verdict]
-    """What each of these says beside BSP's."""
-    evaluations: int
-    """Configs tried in the search stage, failures among them."""
-    feasible: int
-    """Configs that there are."""
-    tied: tuple[Config, ...]
-    """The winner, and the configs that noise, or 1 %, does not tell from it: see `tied`."""
-    off_by: float | None = None
-    """The winner's time over the least that a config considered may take, at 95 % (see `bound`);
-    None where nothing is known of it."""
 
 
 def portfolio(rows: Rows, places: Sequence[Place], limit: int) -> dict[str, tuple[Config, ...]]:

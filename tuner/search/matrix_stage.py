@@ -17,11 +17,12 @@ from typing import TypeVar
 from tftune.db.evidence import BSP, TIE, Place, strongest_bsp
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Trial
+from tftune.db.verdict import Best
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Bench
-from tftune.tuner.search.final_stage import Best, best_of
+from tftune.tuner.search.final_stage import best_of
 from tftune.tuner.search.search import SILENT, Progress
 from tftune.tuner.search.search_stage import COMPILE_S
 from tftune.tuner.search.session import Rows

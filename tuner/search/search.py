@@ -23,11 +23,12 @@ from threadpoolctl import threadpool_limits
 from tftune.db.evidence import Place
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Trial
+from tftune.db.verdict import Best
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.efforts import EFFORTS, Effort
-from tftune.tuner.search.final_stage import Best, conclude, final_stage, planned, to_come
+from tftune.tuner.search.final_stage import conclude, final_stage, planned, to_come
 from tftune.tuner.search.opening import NOTHING_KNOWN, Knowledge
 from tftune.tuner.search.samplers import SAMPLERS
 from tftune.tuner.search.search_stage import SearchStage, study_name

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -13,16 +12,12 @@ from tftune.db import evidence
 from tftune.db import target as machine
 from tftune.db.evidence import BSP, Place
 from tftune.db.store import Store, StoreError
-from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial
+from tftune.db.trial import STAGES, Failure, Measurement, Outcome, Run, Trial, now
 from tftune.kernels.core.chips import CHIPS, Chip
 from tftune.kernels.core.registry import Operation
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Bench
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def described(chip: Chip) -> dict[str, Any]:
@@ -44,7 +39,7 @@ class Rows:
         """`told` hears of each new trial once it is committed."""
         self.op, self.bench, self.store, self._told = op, bench, store, told
         self._run: Run | None = None
-        self._started = _now()
+        self._started = now()
         self._rows: dict[str, dict[Place, dict[Config, Trial]]] = {stage: {} for stage in STAGES}
         others = self._of_other_builds() | evidence.set_aside(store.runs())
         for trial in evidence.completed(
@@ -156,7 +151,7 @@ class Rows:
         (shape, mode), bench = place, self.bench
         code = installed(self.op.name, config.variant)
         key = shape, config, mode, bench.target.name, bench.name, self._run_id(), code
-        trial = Trial(*key, outcome, stage, _now(), bench.condition)
+        trial = Trial(*key, outcome, stage, now(), bench.condition)
         # As a resumed search reads it: a rounded time may choose another winner.
         trial = Trial.from_dict(trial.to_dict())
         self.store.add_trial(trial)

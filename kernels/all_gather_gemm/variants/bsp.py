@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tftune.kernels.all_gather_gemm import AllGatherGemm
-from tftune.kernels.all_gather_gemm.rules import is_registered, plain_form
+from tftune.kernels.all_gather_gemm.rules import plain_form
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.partials import is_registered
 from tftune.kernels.runtime.plan import Steps
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core import engine_all_reduce
 from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.runtime.plan import Steps
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 Call = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor"], None]
 
 
-def bsp(shape: GemmAllReduce, workspace: Workspace, form: str) -> Call:
+def bsp(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Call:
     """A call (a, b, c). The forms over symmetric memory are prepared by every rank alike, as
     `symmetric_buffer` is collective. With one rank the GEMM is the whole call."""
-    return Steps(tuple(steps(shape, workspace, form).values()))
+    return Steps(tuple(steps(shape, workspace, str(config["form"])).values()))
 
 
 def steps(shape: GemmAllReduce, workspace: Workspace, form: str) -> dict[str, Call]:

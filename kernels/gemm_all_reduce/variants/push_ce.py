@@ -46,8 +46,7 @@ from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import chunk_rows, rows_of, slots_of
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
-from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
-from tftune.kernels.runtime.residence import check_residence
+from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launched, workspace_values
 
 if TYPE_CHECKING:
     import torch
@@ -246,15 +245,8 @@ def _launchers(
     grids = [min(most, blocks), min(most, config["chunks"] * (shape.world - 1) * blocks)]
     if config["last"] == "stores":
         grids[1] = min(SHARING, workspace.units, -(-step * shape.n // SHARED_BLOCK))
-    made = []
-    for kernel, operands, programs in zip(
-        (adding, ending), (("c_ptr", "place", "eights", "slot"), ("c_ptr",)), grids, strict=True
-    ):
-        fixed = {name: value for name, value in values.items() if name in kernel.types}
-        grid = (programs, 1, 1)
-        made.append(launcher(kernel, grid, operands, fixed, workspace.arch))
-    if workspace.arch == "interpreter":
-        return made[0], made[1]
-    if config["last"] == "stores":
-        check_residence(ending.compile(), grids[1], SHARING_WARPS, workspace)
-    return lambda c, *more: made[0](c.data_ptr(), *more), lambda c: made[1](c.data_ptr())
+    operands = ("c_ptr", "place", "eights", "slot")
+    return (
+        launched(adding, grids[0], operands, values, workspace),
+        launched(ending, grids[1], operands[:1], values, workspace),
+    )

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tftune.kernels.runtime.plan import Plan
 
 
-def kernel(shape: GemmAllReduce, config: Config, arch: str) -> KernelSource:
+def kernels(shape: GemmAllReduce, config: Config, arch: str) -> tuple[KernelSource, ...]:
     """The kernel that adds up the products."""
-    return host.source(summed(shape), exchange(config), arch)
+    return (host.source(summed(shape), exchange(config), arch),)
 
 
 def vendor(shape: GemmAllReduce, config: Config, workspace: Workspace) -> Plan:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from tftune.kernels.comm.copy_engine import SideStreams
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.dtypes import torch_dtype
+from tftune.kernels.core.partials import is_registered
+from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 if TYPE_CHECKING:
@@ -22,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def bsp_chunked(
-    shape: GemmReduceScatter, workspace: Workspace, chunks: int, registered: bool
+    shape: GemmReduceScatter, config: Config, workspace: Workspace
 ) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]:
-    """A call (a, b, c). `registered`: whether its buffers, the products of all chunks, are
-    registered with the library."""
+    """A call (a, b, c) of a complete config, whose form says whether its buffers, the products of
+    all chunks, are registered with the library."""
     import torch
     import torch.distributed as dist
 
-    world, rows = shape.world, shape.shard_rows
+    world, rows, chunks = shape.world, shape.shard_rows, config["chunks"]
     bounds = list(pairwise(rows * number // chunks for number in range(chunks + 1)))
-    dtype = torch_dtype(shape.dtype)
+    dtype, registered = torch_dtype(shape.dtype), is_registered(config["form"])
     products = [
         workspace.buffer(f"product {number}", size, dtype, registered=registered)
         for number, size in enumerate((world, high - low, shape.n) for low, high in bounds)

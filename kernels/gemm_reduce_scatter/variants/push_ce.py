@@ -31,7 +31,7 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import SPACE, chunk_rows
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.gemm_reduce import ADDING, add_rows, caller, source
-from tftune.kernels.runtime.plan import floats, launcher, workspace_values
+from tftune.kernels.runtime.plan import floats, launched, workspace_values
 
 if TYPE_CHECKING:
     import torch
@@ -150,9 +150,5 @@ def _adding(
 ) -> Callable[[torch.Tensor], None]:
     each = add_rows(shape, config, workspace.arch)
     slices = -(-owner_rows(shape, shape.world) // each) * -(-shape.n // config["block_n"])
-    grid = (min(ADDING * workspace.units, slices), 1, 1)
-    fixed = {name: value for name, value in values.items() if name in kernel.types}
-    run = launcher(kernel, grid, ("c_ptr",), fixed, workspace.arch)
-    if workspace.arch == "interpreter":
-        return run
-    return lambda c: run(c.data_ptr())
+    programs = min(ADDING * workspace.units, slices)
+    return launched(kernel, programs, ("c_ptr",), values, workspace)

@@ -31,7 +31,7 @@ from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 from tftune.kernels.gemm_reduce_scatter.space import vendor_rows
 from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.gemm_reduce import ADDING, BLOCK, WARPS
-from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launcher, workspace_values
+from tftune.kernels.runtime.plan import WORKSPACE_TYPES, floats, launched, workspace_values
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +61,7 @@ def add(
     finish(control, epoch)
 
 
-def kernel(shape: GemmReduceScatter, arch: str) -> KernelSource:
+def kernels(shape: GemmReduceScatter, config: Config, arch: str) -> tuple[KernelSource, ...]:
     """The kernel of the sum."""
     types = {"c_ptr": f"*{shape.dtype}"}
     types |= {name: WORKSPACE_TYPES[name] for name in ("control", "payload")}
@@ -70,7 +70,7 @@ def kernel(shape: GemmReduceScatter, arch: str) -> KernelSource:
     types |= dict.fromkeys(("rows", "chunk_rows", "rank"), "i32")
     ranks = {"WORLD": shape.world, "WORLD_P": power_of_two_from(shape.world)}
     constants = {"N": shape.n, **ranks, "BLOCK": BLOCK, "ARCH": arch}
-    return KernelSource(add, types, constants, divisible, {"num_warps": WARPS})
+    return (KernelSource(add, types, constants, divisible, {"num_warps": WARPS}),)
 
 
 def vendor_ce(
@@ -91,7 +91,8 @@ def vendor_ce(
     room = floats(workspace, "outbox", (world - 1) * rows * row_bytes)
     products = room.view(torch_dtype(shape.dtype))[: (world - 1) * rows * shape.n]
     outbox = products.view(world - 1, rows, shape.n)
-    add_up = _adding(shape, step, workspace)
+    (source,) = kernels(shape, config, workspace.arch)
+    add_up = _adding(shape, step, workspace, source)
 
     def call(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         weights = b.t() if shape.b_layout == "nk" else b
@@ -109,18 +110,14 @@ def vendor_ce(
 
 
 def _adding(
-    shape: GemmReduceScatter, chunk_rows: int, workspace: Workspace
+    shape: GemmReduceScatter, chunk_rows: int, workspace: Workspace, source: KernelSource
 ) -> Callable[[torch.Tensor], None]:
     """The kernel as a call of C."""
-    source, rows = kernel(shape, workspace.arch), shape.shard_rows
+    rows = shape.shard_rows
     values = workspace_values(workspace) | {
         "generation_bytes": workspace.generation_bytes, "rows": rows, "chunk_rows": chunk_rows,
         "slot_bytes": rows * shape.n * shape.element_bytes,
     }  # fmt: skip
-    fixed = {name: value for name, value in values.items() if name in source.types}
     blocks = -(-rows // chunk_rows) * -(-chunk_rows * shape.n // BLOCK)
-    grid = (min(ADDING * workspace.units, blocks), 1, 1)
-    run = launcher(source, grid, ("c_ptr",), fixed, workspace.arch)
-    if workspace.arch == "interpreter":
-        return run
-    return lambda c: run(c.data_ptr())
+    programs = min(ADDING * workspace.units, blocks)
+    return launched(source, programs, ("c_ptr",), values, workspace)
