@@ -70,7 +70,7 @@ def test_ten_thousand_sizes_keep_memory_flat(monkeypatch: pytest.MonkeyPatch, op
     for m in sizes:
         layer(op, m, workspace, "graph")
     assert held() - before <= 4 * 2 * largest
-    assert len(workspace.calls) == len(workspace.shapes) == plan.PLANS
+    assert len(workspace.calls) == plan.PLANS
     answers = selector._by_shape, *selector._answers.values()
     assert all(len(kept) <= MEMO for kept in answers)
 

@@ -89,7 +89,7 @@ def test_calls_are_counted_by_shape_and_mode(call: Call, tmp_path: Path) -> None
         (4, "graph"): (3, 0, 0), (4, "eager"): (2, 0, 1), (12, "graph"): (1, 0, 1),
         (16, "eager"): (1, 0, 0), (16, "graph"): (1, 0, 1),
     }  # fmt: skip
-    plans = [plan for plan, _ in call.workspace.calls.values()]  # type: ignore[attr-defined]
+    plans = [plan for plan, *_ in call.workspace.calls.values()]  # type: ignore[attr-defined]
     assert len(plans) == 6 and not any(hasattr(plan, "uncounted") for plan in plans)
 
 

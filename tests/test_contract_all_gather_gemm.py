@@ -56,7 +56,7 @@ def shapes(world: int) -> tuple[AllGatherGemm, ...]:
         AllGatherGemm(129, 40, 64 * world, world, b_layout="nk"),
         AllGatherGemm(7, 40, 70 * world, world, dtype="bf16"),
         AllGatherGemm(world, 72, 33 * world + 1, world, shard="m", dtype="bf16"),
-        AllGatherGemm(7 * world, 33, 64 * world, world, shard="m", b_layout="nk"),
+        AllGatherGemm(64 * world, 33, 64 * world + 64, world, shard="m", b_layout="nk"),
         AllGatherGemm(64 * world, 40, 64 * world, world, shard="m"),
         AllGatherGemm(20, 36, 320 * world, world),
         AllGatherGemm(20, 33, 320 * world, world, b_layout="nk"),
@@ -169,6 +169,13 @@ def test_every_call_is_right(ran: Ran) -> None:
 def test_every_variant_ran_on_every_shape(ran: Ran) -> None:
     called = {(call.shape, call.config.variant) for call in ran[0]["back to back"]}
     assert called == {(s, v) for s in shapes(len(ran)) for v in SPACE.variants}
+    by_descriptor = {
+        call.config.variant
+        for call in ran[0]["back to back"]
+        if call.shape.shard == "m" and call.shape.n % 8
+        if dict(call.config.knobs).get("loads") == "descriptor"
+    }
+    assert by_descriptor == {"staged", "push", "push_ce"}
 
 
 def test_results_repeat_to_the_bit(ran: Ran) -> None:

@@ -129,6 +129,9 @@ def added_up(workspace: Workspace, config: Config, x: Any, *norm: Any) -> Any:
     from tftune.ops import operators
 
     operands = x, *(norm or (None, None))
+    host = operators.ALL_REDUCE.host
+    shape = host.shape_of(*operands, workspace)
+    assert host.payload_bytes(shape) <= workspace.generation_bytes, "it would run BSP"
     return operators.ALL_REDUCE.call(operands, workspace, (), "graph", None, EPSILON, config=config)
 
 

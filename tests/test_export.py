@@ -13,10 +13,10 @@ from synthetic import learned
 from tftune.db.trial import Trial
 from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.all_gather_gemm.space import SPACE
-from tftune.models.artifact import FIELDS, Mode, digest, read_artifact
+from tftune.models.artifact import FIELDS, SHIPPED, Mode, digest, read_artifact
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import evaluate
-from tftune.models.export import Provenance, document, export, pack_mode, provenance
+from tftune.models.export import Provenance, artifact_path, document, export, pack_mode, provenance
 from tftune.models.selector import Selector
 
 OP = "all_gather_gemm"
@@ -77,6 +77,7 @@ def test_written_and_read_again(tmp_path: Path, modes: dict[str, Mode], origin: 
     assert json.loads(json.dumps(packed)) == content["modes"]
     assert artifact.path == path and artifact.digest == content["sha256"] == digest(content)
     assert Selector(artifact).select(paper()[3]).source == "measured"
+    assert artifact_path(OP, "h200x8") == SHIPPED / f"{OP}__h200x8.json"
 
 
 def test_the_file_is_one_that_a_person_can_read_and_a_diff_can_show(

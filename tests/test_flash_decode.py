@@ -29,6 +29,7 @@ def test_a_shape_reads_as_it_is_written() -> None:
     shape = FlashDecode(4, 96, 12, 128, 1024, 8, "bf16", "heads", 16)
     assert FlashDecode.parse(str(shape)) == shape and str(TARGET).endswith("world=8")
     assert FlashDecode.parse(f"{TARGET},page_size=0") == TARGET
+    assert FlashDecode(16, 96, 12, 128, 256 << 10, 8) in SHAPE_SETS["paper"]()
 
 
 def test_bytes_are_those_of_the_tensors() -> None:

@@ -15,6 +15,7 @@ from tftune.kernels.all_gather_gemm.workloads import (
     ROWS,
     SHAPE_SETS,
     Projection,
+    grid,
 )
 
 
@@ -67,6 +68,11 @@ def test_options_reach_every_shape() -> None:
 def test_columns_that_cannot_be_split_are_refused() -> None:
     with pytest.raises(ValueError, match="the 24576 columns of q_up must be divisible by world=5"):
         SHAPE_SETS["deepseek-v3"](world=5)
+
+
+def test_the_grid_has_rows_that_the_ranks_can_share() -> None:
+    assert {shape.family for shape in grid(8)} >= {AllGatherGemm(16, 3584, 8192, 8).family}
+    assert len(grid(8)) > len(grid(8, shard="m")) > 0
 
 
 @pytest.mark.parametrize("pair", GRID)

@@ -33,6 +33,8 @@ def thrice(
     operator: operators.Operator, operands: Any, workspace: Workspace, words: Any, config: Config
 ) -> list[torch.Tensor]:
     """Results of both generations and a third call."""
+    shape = operator.host.shape_of(*operands, workspace, *words)
+    assert operator.host.payload_bytes(shape) <= workspace.generation_bytes, "it would run BSP"
     given = operands, workspace, words, "graph", None
     return [operator.call(*given, config=config).float() for _ in range(3)]
 

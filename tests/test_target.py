@@ -122,7 +122,7 @@ def test_build_names_driver_and_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_build_finds_each_of_several_names(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {"triton-rocm": "3.7.1", "iris": "0.2", "torch": "2.13.0+rocm7.2"}
-    monkeypatch.setattr(target, "_installed", installed.get)
+    monkeypatch.setattr(target, "version_of", installed.get)
     monkeypatch.setattr(target, "_driver", lambda: "6.16.6")
     monkeypatch.setitem(sys.modules, "torch", torch_with(fake_gpu.MI300X))
     found = target.build()

@@ -193,7 +193,7 @@ class Operator:
         known = workspace.calls.get(key)
         if known is None or not self.host.placed_well(*operands, workspace):
             known = self._prepared(operands, workspace, words, numbers, config, key)
-        plan, size = known
+        plan, size, _ = known
         given = operands if self.arranged is None else self.arranged(*operands)
         if out is None and type(plan) is Returning:
             return plan.compute(*given)
@@ -214,10 +214,10 @@ class Operator:
         numbers: tuple[float, ...],
         config: Config | None,
         key: tuple[Any, ...],
-    ) -> tuple[Any, Size]:
-        """A plan of what is selected for the shape, and the size of its result; kept under `key`,
-        whose last word is the mode. Its first word may be another one by then: where no artifact is
-        loaded, selecting loads them."""
+    ) -> tuple[Any, Size, Shape]:
+        """A plan of what is selected for the shape, the size of its result, and the shape; kept
+        under `key`, whose last word is the mode. Its first word may be another one by then: where
+        no artifact is loaded, selecting loads them."""
         for name, word in zip(self._words, words, strict=True):
             check_word(name, word, self.kind.WORDS[name])
         mode_at(key[-1])  # a word that is none is refused before sizes are compared
@@ -229,12 +229,11 @@ class Operator:
         config = _fitting(self.host, shape, selected, workspace)
         plan = self.host.prepare(shape, config, workspace, *numbers)
         plan = checks.checked(plan, shape, workspace)
-        make_room(workspace.calls, workspace.shapes)
+        make_room(workspace.calls)
         if tftune._capture is not None:
             plan = tftune._capture.counted(plan, shape, mode)
         key = (tftune._default, *key[1:])
-        known = workspace.calls[key] = plan, self.host.result_size(shape)
-        workspace.shapes[key] = shape  # last: who reads it finds the call
+        known = workspace.calls[key] = plan, self.host.result_size(shape), shape
         return known
 
 

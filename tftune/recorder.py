@@ -124,13 +124,14 @@ class Recorder:
         self.write()
         from tftune.kernels.comm.workspace import Workspace
 
+        tftune._capture = self
         for workspace in Workspace.living():
             from tftune.operator import mode_at  # torch is there where a workspace is
 
-            for key, shape in workspace.shapes.items():
-                plan, size = workspace.calls[key]
-                workspace.calls[key] = self.counted(plan, shape, mode_at(key[-1], shape)), size
-        tftune._capture = self
+            for key, (plan, size, shape) in list(workspace.calls.items()):
+                plan = getattr(plan, "uncounted", plan)  # prepared just now, in another thread
+                counted = self.counted(plan, shape, mode_at(key[-1], shape))
+                workspace.calls[key] = counted, size, shape
         self._writer.start()
         atexit.register(self.stop)
         return self
@@ -143,8 +144,8 @@ class Recorder:
         from tftune.kernels.comm.workspace import Workspace
 
         for workspace in Workspace.living():
-            for key, (plan, size) in list(workspace.calls.items()):
-                workspace.calls[key] = getattr(plan, "uncounted", plan), size
+            for key, (plan, *more) in list(workspace.calls.items()):
+                workspace.calls[key] = getattr(plan, "uncounted", plan), *more
         self._end.set()
         self._writer.join()
         atexit.unregister(self.stop)

@@ -71,10 +71,8 @@ class Workspace:
     plans: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
     """Compiled launches, by shape and config."""
     calls: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
-    """The same for `tftune.ops`, by selector, sizes of operands and mode: what was selected for
-    them, and the size of the result."""
-    shapes: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False)
-    """The shapes of `calls`, by the same keys: what a capture counts."""
+    """What `tftune.ops` has prepared, by selector, sizes of operands and mode: the plan of what was
+    selected for them, the size of the result, and the shape, which a capture counts."""
     buffers: dict[str, list[Any]] = field(default_factory=dict, compare=False)
     """Local memory that plans share (`buffer`), by name, each tensor larger than the one before."""
     turns: Iterator[int] = field(default_factory=count, compare=False)

@@ -38,13 +38,12 @@ WORKSPACE_TYPES = {
 """Triton types of the arguments that `workspace_values` gives, but for the rank."""
 
 
-def make_room(plans: dict[tuple[Any, ...], Any], *beside: dict[tuple[Any, ...], Any]) -> None:
-    """Drop the oldest plan of too many, and what tables beside it hold under the same key."""
+def make_room(plans: dict[tuple[Any, ...], Any]) -> None:
+    """Drop the oldest plan of too many."""
     if len(plans) < PLANS:
         return
     oldest = next(iter(plans))
-    for table in (plans, *beside):
-        table.pop(oldest, None)
+    plans.pop(oldest, None)
     logging.getLogger("tftune").info("plan dropped: kept=%d, oldest=%s", PLANS, oldest)
 
 
