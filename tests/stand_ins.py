@@ -170,7 +170,7 @@ def swapped(rank: int, world: int, folder: Path, late: int) -> dict[str, Any]:
 
     tftune.bind(None, path=folder / "old.json")
     first = step()
-    graph = next(plan for plan, _ in here.calls.values())  # what a capture would hold
+    graph = next(plan for plan, *_ in here.calls.values())  # what a capture would hold
     tries = {
         name: (swap(file if rank == late else "new"), step())
         for name, file in {"none": None, "cut": "cut", "other": "old"}.items()
