@@ -3,6 +3,7 @@ wherever an artifact does not apply."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,14 @@ def test_the_second_answer_is_a_lookup(trained: Selector) -> None:
     """How fast it is, test_dispatch.py measures."""
     for asked in (SHAPES[3], shape(96), UNSEEN[3], shape(9000)):
         assert trained.select(asked) is trained.select(replace(asked))
+
+
+def test_an_answer_is_said_as_json_values(trained: Selector) -> None:
+    found = trained.select(UNSEEN[3])
+    assert found.interval is not None and found.near
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["interval"] == [*found.interval]
+    assert told["near"] == [[*sizes] for sizes in found.near]
 
 
 @pytest.mark.parametrize(
