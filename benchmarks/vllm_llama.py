@@ -11,8 +11,8 @@ over all GPUs here, its own all-reduce, and CUDA graphs of the sizes that it cap
 with --few of these batches. A decode step is one that decodes all sequences of a batch, a mean of
 some 64; a prompt is the time to its first token, and a new one has a length that none had before,
 near a quarter of --prompt. Those in a row follow a first one in the same engine, which is not
-timed; any other prompt finds a host that has just run the other engine. Times are medians over
-rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
+timed; any other prompt finds a host that has just run the other engine. The processes of the
+engine that waits are stopped, since they would poll for work. Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
 engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of the engine
 without the plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a
 prompt, in both engines, by torch's profiler. --host: the operators of a prompt of so many tokens, a
@@ -27,11 +27,13 @@ import argparse
 import faulthandler
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, geometric_mean, median
@@ -87,6 +89,25 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
         compilation_config=compiled,
     )  # fmt: skip
     return made, time.monotonic() - began
+
+
+def processes() -> set[int]:
+    """The processes that this one has started, and theirs."""
+    import psutil
+
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@contextmanager
+def stopped(waiting: Collection[int]) -> Iterator[None]:
+    """Processes that do not run meanwhile."""
+    try:
+        for pid in waiting:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in waiting:
+            os.kill(pid, signal.SIGCONT)
 
 
 def seconds(llm: Any, prompts: Sequence[Sequence[int]], tokens: int) -> float:
@@ -247,12 +268,15 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     until = time.monotonic() + options.seconds
     os.environ[VARIABLE] = options.variable
     load_general_plugins()  # vLLM does it once in a process: our hooks look at the variable
-    made = {}
+    made, started = {}, {}
     for variable in ("0", options.variable) if options.plain_first else (options.variable, "0"):
+        before = processes()
         made[variable] = engine(options, folder, variable)
+        started[variable] = processes() - before
         words = "without" if variable == "0" else "with"
         print(f"{words} the plug-in: started in {made[variable][1]:.1f} s", flush=True)
     (ours, ours_s), (plain, plain_s) = made[options.variable], made["0"]
+    others = started[options.variable], started["0"]  # those that wait, for `plain` and for `ours`
     print(ours.collective_rpc(decisions)[0], flush=True)
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
     probe = prompt_of(PROBE, tokens)
@@ -270,7 +294,8 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 break
             every = calls_of(name, turn, tokens)
             for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
-                took = [call(llm, prompts) for prompts in every]
+                with stopped(others[place]):
+                    took = [call(llm, prompts) for prompts in every]
                 times[place] += took[len(took) > 1 :] if turn else []
         if min(map(len, times)):
             measured["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
