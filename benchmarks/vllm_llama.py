@@ -12,11 +12,12 @@ with --few of these batches. A decode step is one that decodes all sequences of 
 some 64; a prompt is the time to its first token, and a new one has a length that none had before,
 near a quarter of --prompt. Those in a row follow a first one in the same engine, which is not
 timed; any other prompt finds a host that has just run the other engine. The processes of the
-engine that waits are stopped, since they would poll for work. Times are medians over rounds, with all that vLLM does on the host. `apart` is the largest difference between the two
-engines in a log-probability of a prompt's own tokens; `itself`, that between two runs of the engine
-without the plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a
-prompt, in both engines, by torch's profiler. --host: the operators of a prompt of so many tokens, a
-length that no case has, then of the same again: host time alone.
+engine that waits are stopped, since they would poll for work. Times are medians over rounds, with
+all that vLLM does on the host. `apart` is the largest difference between the two engines in a
+log-probability of a prompt's own tokens; `itself`, that between two runs of the engine without the
+plug-in. --profile: the kernels of a step that decodes so many sequences, or with 0 of a prompt, in
+both engines, by torch's profiler. --host: the operators of a prompt of so many tokens, a length
+that no case has, then of the same again: host time alone.
 
 RESULT vllm version=.. target=.. model=.. decode=.. prompt=.. worst=.. start_s=.. plain_start_s=..
 """
@@ -91,11 +92,11 @@ def engine(options: argparse.Namespace, folder: Path, variable: str) -> tuple[An
     return made, time.monotonic() - began
 
 
-def processes() -> set[int]:
-    """The processes that this one has started, and theirs."""
-    import psutil
-
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+def processes(pid: int | str = "self") -> set[int]:
+    """The processes that one has started, and theirs."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    started = {int(child) for thread in threads for child in thread.read_text().split()}
+    return started.union(*map(processes, started))
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from statistics import median
@@ -17,6 +19,11 @@ from torch.autograd import DeviceType
 from tftune.pipeline.model_config import config_of
 from tftune.pipeline.model_shapes import ALL_REDUCE, model_shapes
 
+CASES = (
+    "decode 1", "decode 16", "decode 64", "decode 256",
+    "prompt 4096", "new prompt 1024", "new prompts in a row 1024",
+)  # fmt: skip
+
 
 def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
     fields = vllm_llama.config_of(vllm_llama.MODELS["qwen2.5-7b"], layers=28)
@@ -26,15 +33,32 @@ def test_the_engine_s_configuration_has_the_shapes_of_the_model() -> None:
 
 
 def test_the_page_shows_what_was_measured() -> None:
-    """Medians of both engines and their ratio, of the files in db/tuned."""
+    """Ratios of the medians of both engines, of all files in db/tuned, and the medians of one."""
     root = Path(__file__).parent.parent
-    page, paths = (root / "docs/engines.md").read_text(), (root / "db/tuned").glob("vllm-*.json")
-    cases = [case for path in paths for case in json.loads(path.read_text())["cases"].items()]
-    for name, one in cases:
-        plain, ours = (1e3 * median(one[side]) for side in ("plain_s", "ours_s"))
-        row = f" | {plain:.3f} | {ours:.3f} | {plain / ours:.3f} |"
-        assert f"{name.split()[-1]}{row}" in page, name
-    assert len(cases) == 69
+    page, paths = (root / "docs/engines.md").read_text(), [*root.glob("db/tuned/vllm-*.json")]
+    assert len(paths) == 16
+    for path in paths:
+        cases = json.loads(path.read_text())["cases"]
+        plain, ours = ({name: 1e3 * median(one[side]) for name, one in cases.items()}
+                       for side in ("plain_s", "ours_s"))  # fmt: skip
+        ratios = [f"{plain[name] / ours[name]:.3f}" if name in cases else "" for name in CASES]
+        machine, session = path.stem.removeprefix("vllm-0.23.0-llama3.1-8b-").split("-", 1)
+        row = " | ".join(["", machine, session, *ratios, ""]).strip()
+        assert row.replace("|  |", "| |").replace("|  |", "| |") in page
+        for name in cases if path.stem.endswith("2026-11-29-third") else ():
+            one = f"{name.split()[-1]} | {plain[name]:.3f} | {ours[name]:.3f} | "
+            assert f"{one}{plain[name] / ours[name]:.3f} |" in page
+
+
+def test_an_engine_that_waits_is_stopped() -> None:
+    before = vllm_llama.processes()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        started = vllm_llama.processes() - before
+        assert started == {child.pid}
+        with vllm_llama.stopped(started):
+            assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        assert os.WIFCONTINUED(os.waitpid(child.pid, os.WCONTINUED)[1])
+        child.kill()
 
 
 def test_a_new_prompt_has_a_length_that_none_had_before() -> None:
