@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq  # errors alone
 OP := all_gather_gemm
 SHAPE := m=64,n=3584,k=8192,world=8
 DB := build/search.db
+NEWEST := .venv-newest$(TRITON)
 ARTIFACT := build/$(OP)__mi300x8.json
 
 # Workers share one cache of compiled kernels, Triton's own. One file runs in one worker, so that its fixtures are made and its kernels
@@ -15,7 +16,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help search test drill thorough artifacts mutants fleet engines docs clean
+.PHONY: help search test drill thorough artifacts mutants fleet engines newest docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -56,6 +57,10 @@ fleet: .venv/.fleet ## a search over three Ray nodes of this machine, of which o
 engines: .venv-engines/.engines ## the plug-ins in the newest vLLM and SGLang, without a GPU (about 5 minutes, and 0.4 GB to install once)
 	.venv-engines/bin/python -m pytest tests/engines
 
+newest: $(NEWEST)/.newest ## kernels and compile_pass on the newest torch and its Triton; with TRITON=3.9.0 on that Triton
+	$(NEWEST)/bin/python -m pytest $(PARALLEL) tests/test_interpreter.py tests/test_emitted.py tests/test_memory_order.py \
+	  tests/test_far_offsets.py $(wildcard tests/test_contract_*.py tests/test_compile_pass*.py)
+
 docs: .venv/.docs ## build the pages and the API reference as a site, in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
@@ -87,6 +92,14 @@ $(BIN)/pip:
 .venv/.docs: pyproject.toml | .venv/.test
 	@echo "installing Sphinx into .venv"
 	$(PIP) install -e '.[docs]'
+	@touch $@
+
+# No constraints: what `pip install torch` brings today. TRITON names another one, put in the place of torch's own.
+$(NEWEST)/.newest: Makefile pyproject.toml
+	@echo "installing the newest torch into $(NEWEST) (a few minutes, 6 GB)"
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip --quiet install -e '.[tune,test]' torch triton
+	$(if $(TRITON),$(NEWEST)/bin/python -m pip --quiet install --no-deps triton==$(TRITON))
 	@touch $@
 
 # The engines beside a torch without CUDA: only their Python runs, with those of their packages that it imports.

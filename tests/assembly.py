@@ -3,6 +3,7 @@ opcodes, control flow and the source line of each instruction."""
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,9 +66,9 @@ class Assembly:
     def find(self, pattern: str) -> list[int]:
         return [at for at, i in enumerate(self.instructions) if re.search(pattern, i.text)]
 
-    def accesses(self, line: str) -> list[Instruction]:
-        """The accesses to global memory that come from one line of the sources."""
-        return [i for i in self.instructions if i.line == line and ACCESS.search(i.text)]
+    def accesses(self, lines: tuple[str, ...]) -> list[Instruction]:
+        """The accesses to global memory that come from these lines of the sources."""
+        return [i for i in self.instructions if i.line in lines and ACCESS.search(i.text)]
 
     def before(self, index: int, pattern: str) -> list[Instruction] | None:
         """The instructions back to the last one that matches, in order and without it; None where
@@ -98,11 +99,20 @@ class Assembly:
         return False
 
 
-def line_of(file: Path, text: str) -> str:
-    """`file.py:line` of where the only place with a text begins, in any layout."""
+def lines_of(file: Path, text: str) -> tuple[str, ...]:
+    """`file.py:line` of each line of the statement in which the only place with a text begins, in
+    any layout: Triton 3.8 names the last one, others the first."""
     source = file.read_text()
-    before = source[: only_place(source, text, file.name).start()]
-    return f"{file.name}:{before.count(chr(10)) + 1}"
+    first = source.count("\n", 0, only_place(source, text, file.name).start()) + 1
+    around = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= first <= (node.end_lineno or 0)
+    ]
+    inmost = around[-1]  # outer ones are walked first
+    block = getattr(inmost, "body", None)
+    last = block[0].lineno - 1 if block else inmost.end_lineno or first
+    return tuple(f"{file.name}:{line}" for line in range(first, last + 1))
 
 
 def signal_faults(code: Assembly, hip: bool) -> list[str]:
@@ -157,7 +167,7 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
         (SYMMETRIC, "tl.pointer_type(tl.int32)"),
         (GEMM, "seen = tl.atomic_add(flags"),
     )
-    reads = [i for line in {line_of(*poll) for poll in polls_of} for i in code.accesses(line)]
+    reads = code.accesses(tuple({line for poll in polls_of for line in lines_of(*poll)}))
     if sum("load" in i.text or "ld" in i.words for i in reads) > len(polls):
         faults.append("a flag is read without acquire")
     return faults
@@ -180,12 +190,13 @@ def _hip_polls(code: Assembly) -> list[int]:
     ]
 
 
-def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
-    """Accesses from these lines that are not 16 bytes wide, and lines without any."""
+def narrow(code: Assembly, hip: bool, *statements: tuple[str, ...]) -> list[str]:
+    """Accesses from the lines of these statements that are not 16 bytes wide, and statements
+    without any."""
     wide = r"dwordx4" if hip else r"\.v4\.b32|cp\.async\.cg.*, 0x10,"
-    none = [f"nothing from {line}" for line in lines if not code.accesses(line)]
+    none = [f"nothing from {lines[0]}" for lines in statements if not code.accesses(lines)]
     return none + [
-        i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)
+        i.text for lines in statements for i in code.accesses(lines) if not re.search(wide, i.text)
     ]
 
 
@@ -194,7 +205,9 @@ def early_loads(
 ) -> list[str]:
     """Loads of A, or of other data, that Triton placed above the first wait of the kernel, or the
     last of so many: its pipeliner does so where it takes the wrong loop."""
-    numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
+    numbers = "|".join(
+        line.partition(":")[2] for load in loads_of_data for line in lines_of(file, load)
+    )
     from_there = set(
         re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M)
     )

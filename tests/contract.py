@@ -193,18 +193,10 @@ def _rest_between_polls() -> None:
             rest(ptr)
         return add(self, op, ptr, val, *more)
 
-    def create_masked_load(
-        self: Any,
-        ptrs: Any,
-        mask: Any,
-        other: Any,
-        cache_modifier: Any,
-        eviction_policy: Any,
-        is_volatile: Any,
-    ) -> Any:
-        if is_volatile:
+    def create_masked_load(self: Any, ptrs: Any, *given: Any, **named: Any) -> Any:
+        if named.get("is_volatile", given[-1]):  # the last; Triton 3.9 has one less before it
             rest(ptrs)
-        return load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+        return load(self, ptrs, *given, **named)
 
     InterpreterBuilder.create_atomic_rmw = create_atomic_rmw  # type: ignore[method-assign]
     InterpreterBuilder.create_masked_load = create_masked_load  # type: ignore[method-assign]

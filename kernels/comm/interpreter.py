@@ -29,6 +29,7 @@ def hasten() -> None:
     _keep_types(interpreter)
     _skip_conversions()
     _round_to_nearest(interpreter)
+    _spread_as_it_is(interpreter)
 
 
 def _patch_language_once(interpreter: Any) -> None:
@@ -169,3 +170,15 @@ def _round_to_nearest(interpreter: Any) -> None:
         return plain(self, operand, dtype)
 
     builder.cast_impl = cast_impl
+
+
+def _spread_as_it_is(interpreter: Any) -> None:
+    """A block of one value has its NumPy dtype. Triton 3.9 makes integers of what a comparison
+    gave, and loads and stores by no mask of integers."""
+    import numpy as np
+
+    def create_splat(_: Any, ret_ty: Any, arg: Any) -> Any:
+        values = np.full(ret_ty.shape, arg.data, dtype=arg.data.dtype)
+        return interpreter.TensorHandle(values, arg.dtype.scalar)
+
+    interpreter.InterpreterBuilder.create_splat = create_splat
