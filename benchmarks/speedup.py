@@ -37,6 +37,7 @@ from tftune.db.evidence import (
 )
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.core import grouping
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
@@ -136,10 +137,7 @@ def result(rows: list[Line], **names: object) -> str:
 
 def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
     """Trials by what is held apart in a table: the family of their shapes."""
-    families: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
-    for trial in trials:
-        families[trial.shape.family].append(trial)
-    return families
+    return grouping.groups(trials, lambda trial: trial.shape.family)
 
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
@@ -163,9 +161,8 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
                 named = {"op": op, "target": target, "mode": mode, "set": name, **options}
                 named |= {} if stage == "final" else {"stage": stage}
                 yield result(rows, **named)
-                parts = defaultdict[str, list[Line]](list)
-                for row in rows if not chip.missing(1) else ():
-                    parts[known.part(row.shape, chip)].append(row)
+                judged = () if chip.missing(1) else rows
+                parts = grouping.groups(judged, lambda row: known.part(row.shape, chip))
                 yield from (
                     result(some, **named, part=part) for part, some in parts.items() if part
                 )
