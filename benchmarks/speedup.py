@@ -42,6 +42,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.report.series import symbol
 
 TARGET = "h200x8"
 """What docs/results.md shows."""
@@ -111,7 +112,7 @@ def table(rows: list[Line]) -> Iterator[str]:
     known = operation(rows[0].shape.op).space.variants
     variants = [name for name in known if any(name in row.best for row in rows)]
     names = limit.varying([row.shape for row in rows])
-    head = (*map(limit.title, names), *variants, "winner", "BSP / winner (95 % interval)")
+    head = (*map(symbol, names), *variants, "winner", "BSP / winner (95 % interval)")
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
