@@ -23,7 +23,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
 from math import log
@@ -34,6 +33,7 @@ import launch
 import tftune
 from tftune.db.target import detect
 from tftune.kernels.comm import emulated
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 
@@ -100,9 +100,7 @@ def searched(
     options: argparse.Namespace, shapes: Iterable[Shape], seconds: float
 ) -> dict[str, Any]:
     """The gain of each shape that a search found within the time."""
-    gains, by_op = dict[str, Any](), defaultdict[str, list[Shape]](list)
-    for shape in shapes:
-        by_op[shape.op].append(shape)
+    gains, by_op = dict[str, Any](), groups(shapes, lambda shape: shape.op)
     for op, listed in by_op.items():
         command = [
             *(sys.executable, "-m", "tftune", "search", op, "--shapes", ";".join(map(str, listed))),

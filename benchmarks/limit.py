@@ -11,6 +11,7 @@ from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.limit import Limit
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
+from tftune.report.series import symbol
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def table(rows: Sequence[Share]) -> Iterator[str]:
     (measured), and the share it reaches."""
     names = varying([row.shape for row in rows])
     parts = ("compute", "memory", "links", "limit (computed)", "bound by")
-    heads = (*map(title, names), *parts, "winner (measured)", "limit / winner")
+    heads = (*map(symbol, names), *parts, "winner (measured)", "limit / winner")
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for row in rows:
@@ -58,10 +59,6 @@ def varying(shapes: Sequence[Shape]) -> list[str]:
     """The fields that tell these shapes apart, and the size that grows."""
     values, size = [shape.to_dict() for shape in shapes], shapes[0].SIZE
     return [n for n in values[0] if n == size or len({each[n] for each in values}) > 1]
-
-
-def title(name: str) -> str:
-    return name.upper() if len(name) == 1 else name
 
 
 def sizes(shape: Shape, names: Sequence[str]) -> str:

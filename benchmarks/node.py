@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import launch
 
@@ -131,12 +130,11 @@ def search(work: Work, db: str, pool: int, seconds: int) -> list[str]:
     return [*TFTUNE, "search", part.op, *shapes, *pooled, "--budget", f"{seconds}s", "--db", db]
 
 
-def run(command: Sequence[str], until: float, out: IO[str] | None = None) -> int:
+def run(command: Sequence[str], until: float) -> int:
     """The exit code of a command, which is stopped at `until` (of time.monotonic) as Ctrl-C would
-    stop it. `out`: a file for what it prints."""
+    stop it."""
     print(f"\n$ {shlex.join(command)}", flush=True)
-    environment = os.environ | launch.NO_MULTICAST
-    process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
+    process = subprocess.Popen(command, env=os.environ | launch.NO_MULTICAST)
     try:
         return process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:

@@ -17,7 +17,7 @@ import speedup
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.kernels.core.space import Config
 from tftune.pipeline.places import forms
 
@@ -129,7 +129,7 @@ def in_spans(target: str, op: str, spans: Sequence[tuple[int, int]]) -> Iterator
         for row in speedup.lines(trials, "graph", stage)
     }
     for first, last in spans:
-        some = (row for s, row in rows.items() if first <= getattr(s, s.SIZE) <= last)
+        some = (row for s, row in rows.items() if first <= size_of(s) <= last)
         yield list(map(gain_of, some))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
-from typing import Any
 
 from tftune.db.trial import Failure, Measurement, Outcome, outcome_of, outcome_row, shape_of
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 
@@ -104,10 +103,7 @@ def results(rows: Sequence[Row], **names: object) -> Iterator[str]:
 
 def show(rows: Sequence[Row], where: str) -> None:
     """A table and RESULT lines for each mode and family of shapes."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row.mode, *row.shape.family].append(row)
-    for (mode, *_), part in groups.items():
+    for (mode, *_), part in groups(rows, lambda row: (row.mode, *row.shape.family)).items():
         op = part[0].shape.op
         names = {name: value for name, value in part[0].shape.to_dict().items() if name != "m"}
         sizes = ", ".join(f"{name}={value}" for name, value in names.items())

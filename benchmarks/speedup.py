@@ -37,10 +37,12 @@ from tftune.db.evidence import (
 )
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Trial
+from tftune.kernels.core import grouping
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import OPS, operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
+from tftune.report.series import symbol
 
 TARGET = "h200x8"
 """What docs/results.md shows."""
@@ -110,7 +112,7 @@ def table(rows: list[Line]) -> Iterator[str]:
     known = operation(rows[0].shape.op).space.variants
     variants = [name for name in known if any(name in row.best for row in rows)]
     names = limit.varying([row.shape for row in rows])
-    head = (*map(limit.title, names), *variants, "winner", "BSP / winner (95 % interval)")
+    head = (*map(symbol, names), *variants, "winner", "BSP / winner (95 % interval)")
     yield f"| {' | '.join(head)} |"
     yield "|---" * len(head) + "|"
     for row in rows:
@@ -136,10 +138,7 @@ def result(rows: list[Line], **names: object) -> str:
 
 def groups(trials: list[Trial]) -> dict[tuple[object, ...], list[Trial]]:
     """Trials by what is held apart in a table: the family of their shapes."""
-    families: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
-    for trial in trials:
-        families[trial.shape.family].append(trial)
-    return families
+    return grouping.groups(trials, lambda trial: trial.shape.family)
 
 
 def read(target: str, op: str = "all_gather_gemm", files: Sequence[Path] = ()) -> list[Trial]:
@@ -163,9 +162,8 @@ def sets(target: str, op: str, trials: list[Trial]) -> Iterator[str]:
                 named = {"op": op, "target": target, "mode": mode, "set": name, **options}
                 named |= {} if stage == "final" else {"stage": stage}
                 yield result(rows, **named)
-                parts = defaultdict[str, list[Line]](list)
-                for row in rows if not chip.missing(1) else ():
-                    parts[known.part(row.shape, chip)].append(row)
+                judged = () if chip.missing(1) else rows
+                parts = grouping.groups(judged, lambda row: known.part(row.shape, chip))
                 yield from (
                     result(some, **named, part=part) for part, some in parts.items() if part
                 )

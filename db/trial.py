@@ -385,6 +385,6 @@ def outcome_of(row: dict[str, Any]) -> Outcome:
     return Measurement(times_of(row, "us"), times_of(row, "bsp_us"), error, stopped)
 
 
-def now() -> str:
+def now(timespec: str = "microseconds") -> str:
     """This instant as rows have it, UTC in ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return datetime.now(UTC).isoformat(timespec=timespec)

@@ -12,10 +12,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from tftune.db.discount import MODEL_ERROR, discount, discounted
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
@@ -89,7 +90,7 @@ class Answerer:
         self._place = self._names.index(op.shape.SIZE)
         self._is_bsp = [config.variant == "bsp" for config in model.configs]
         self._surroundings = Surroundings(model, model.gains, self.times) if model.gains else None
-        self._judges: dict[int, Callable[[Shape], str | None]] = {}
+        self._judge = cache(self._judge_of)
         self._source: Source = "interpolated" if terms.modelled_error == 1.0 else "modelled"
 
     @property
@@ -104,10 +105,8 @@ class Answerer:
     @cached_property
     def _families(self) -> dict[Sizes, list[Known]]:
         """Measured shapes by all sizes but the one that grows, from small to large."""
-        families: dict[Sizes, list[Known]] = {}
-        for known in sorted(self.model.known, key=lambda known: known.sizes[self._place]):
-            families.setdefault(self._family(known.sizes), []).append(known)
-        return families
+        ordered = sorted(self.model.known, key=lambda known: known.sizes[self._place])
+        return groups(ordered, lambda known: self._family(known.sizes))
 
     @cached_property
     def _ranges(self) -> list[tuple[float, float]]:
@@ -277,12 +276,9 @@ class Answerer:
     def _why_not(self, shape: Shape, number: int) -> str | None:
         """Why a config may not answer for a shape: its times do not hold here, or it breaks a
         rule."""
-        judge = self._judges.get(number)
-        if judge is None:
-            judge = self._judges[number] = self._judge(number)
-        return judge(shape)
+        return self._judge(number)(shape)
 
-    def _judge(self, number: int) -> Callable[[Shape], str | None]:
+    def _judge_of(self, number: int) -> Callable[[Shape], str | None]:
         config = self.model.configs[number]
         kernel = self.model.kernels[number]
         stale = None if self._is_bsp[number] else self._given.why_stale(config, kernel)

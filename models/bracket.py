@@ -13,8 +13,9 @@ from math import log
 from typing import Any
 
 from tftune.db.evidence import BSP
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.models.selection import Selection
 
 MARGIN = 1.02
@@ -27,10 +28,7 @@ Answers = dict[Shape, Selection]
 
 def families(shapes: Iterable[Shape]) -> list[list[Shape]]:
     """The shapes that differ only in the size that grows with the work, the smallest first."""
-    by_family: dict[tuple[Any, ...], list[Shape]] = {}
-    for shape in shapes:
-        by_family.setdefault(_family(shape), []).append(shape)
-    return [sorted(family, key=_size) for family in by_family.values()]
+    return [sorted(family, key=size_of) for family in groups(shapes, _family).values()]
 
 
 def _family(shape: Shape) -> tuple[Any, ...]:
@@ -48,13 +46,13 @@ class Bracket:
         """Take in an answer; one that is not measured bounds nothing."""
         key = mode, *_family(shape)
         others = [one for one in self._measured.get(key, []) if one[1] != shape]
-        new = [(_size(shape), shape, selection)] if selection.source == "measured" else []
+        new = [(size_of(shape), shape, selection)] if selection.source == "measured" else []
         self._measured[key] = sorted([*others, *new], key=lambda one: one[0])
 
     def select(self, shape: Shape, mode: str) -> Selection | None:
         """The answer for a shape between two measured ones; None where they do not bound it."""
         known = self._measured.get((mode, *_family(shape)), []) if self._measured else []
-        place = bisect([size for size, _, _ in known], _size(shape))
+        place = bisect([size for size, _, _ in known], size_of(shape))
         if not 0 < place < len(known):
             return None
         return between(shape, known[place - 1][1:], known[place][1:])
@@ -92,8 +90,8 @@ def _filled(gap: Sequence[Shape], low: Shape, high: Shape, answers: Answers) -> 
 
 
 def _middle(gap: Sequence[Shape], low: Shape, high: Shape) -> Shape:
-    middle = (_size(low) * _size(high)) ** 0.5
-    return min(gap, key=lambda shape: abs(log(_size(shape) / middle)))
+    middle = (size_of(low) * size_of(high)) ** 0.5
+    return min(gap, key=lambda shape: abs(log(size_of(shape) / middle)))
 
 
 def between(
@@ -113,7 +111,7 @@ def between(
     if smaller.config.variant == larger.config.variant == BSP:
         forms = (one.config for one in (smaller, larger) if _is_possible(shape, one))
         form = next(forms, None)
-        if form is None or _size(large) > WIDEST * _size(low[0]):
+        if form is None or size_of(large) > WIDEST * size_of(low[0]):
             return None
         reason = f"{said}: BSP is as fast at both"
         return Selection(form, "interpolated", reason, bsp_us, bsp_us, near=near)
@@ -141,13 +139,9 @@ def _on_line(
 ) -> float:
     """The time at a size, on the straight line of time over size."""
     (small, small_us), (large, large_us) = low, high
-    part = (_size(shape) - _size(small)) / (_size(large) - _size(small))
+    part = (size_of(shape) - size_of(small)) / (size_of(large) - size_of(small))
     return (small_us or 0.0) + part * ((large_us or 0.0) - (small_us or 0.0))
 
 
-def _size(shape: Shape) -> int:
-    return int(getattr(shape, shape.SIZE)) if shape.SIZE else 0
-
-
 def _name(shape: Shape) -> str:
-    return f"{shape.SIZE}={_size(shape)}"
+    return f"{shape.SIZE}={size_of(shape)}"

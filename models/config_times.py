@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.registry import operation
@@ -33,8 +34,8 @@ class ConfigTimes:
         self._shape, self._fixed = op.shape, op.shape.named(model.layout)
         self._names = op.shape.coordinates()
         self._place = self._names.index(op.shape.SIZE)
-        self._recipes: dict[tuple[Sizes, str], tuple[Config | None]] = {}
-        self._timings: dict[int, Callable[..., tuple[float, ...]]] = {}
+        self._default = lru_cache(RECIPES_KEPT)(self._default_of)
+        self._timing_of = cache(self._timing_by)
         self._gaps: dict[tuple[Sizes, Sizes], list[tuple[int, float, float, float, float]]] = {}
 
     def between(
@@ -77,21 +78,18 @@ class ConfigTimes:
     def us(self, number: int, sizes: Sizes, curve: Sequence[float]) -> float:
         """The time of a config by its formula, in microseconds; infinite where a recipe names
         nothing. `curve`: of these sizes."""
-        timing = self._timings.get(number)
-        if timing is None:
-            timing = self._timings[number] = self._timing_of(self._model.configs[number])
         formula, size = self._model.formulas[number], sizes[self._place]
         if size < formula.least:
             curve = curves(
                 self._scales(*sizes[: self._place], formula.least, *sizes[self._place + 1 :])
             )
-        terms = timing(*sizes)
+        terms = self._timing_of(number)(*sizes)
         return formula.us(terms, curve) if terms else math.inf
 
-    def _timing_of(self, config: Config) -> Callable[..., tuple[float, ...]]:
+    def _timing_by(self, number: int) -> Callable[..., tuple[float, ...]]:
         """The terms of a config as a function of the sizes; of a recipe, those of what it names
         there, () where it names nothing."""
-        units = self._chip.units
+        config, units = self._model.configs[number], self._chip.units
         if not self._space.is_recipe(config):
             fixed: Callable[..., tuple[float, ...]] = self._timing(config, units)
             return fixed
@@ -102,17 +100,11 @@ class ConfigTimes:
 
         return terms
 
-    def _default(self, sizes: Sizes, recipe: Config) -> Config | None:
+    def _default_of(self, sizes: Sizes, recipe: Config) -> Config | None:
         """What a recipe names at these sizes; the last few are kept, since one answer asks
         often."""
-        key = sizes, recipe.variant
-        known = self._recipes.get(key)
-        if known is None:
-            shape = self._shape(**self._fixed, **dict(zip(self._names, sizes, strict=True)))
-            if len(self._recipes) >= RECIPES_KEPT:
-                self._recipes.clear()
-            known = self._recipes[key] = (self._space.concrete(shape, recipe, self._chip),)
-        return known[0]
+        shape = self._shape(**self._fixed, **dict(zip(self._names, sizes, strict=True)))
+        return self._space.concrete(shape, recipe, self._chip)
 
     def concrete(self, shape: Shape, number: int) -> Config:
         """The config of this number, or what a recipe names for the shape."""

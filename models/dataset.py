@@ -4,10 +4,9 @@ and the best config known."""
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from hashlib import sha256
 from itertools import islice
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from tftune.db.evidence import (
 from tftune.db.target import Target
 from tftune.db.trial import BENCHES, EVIDENCE, MODES, Failure, Measurement, Trial
 from tftune.kernels.core.chip import Chip
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
 from tftune.kernels.core.shape import Shape, check_word
 from tftune.kernels.core.space import Config
@@ -185,10 +185,8 @@ class Dataset:
 
     def by_layout(self) -> dict[tuple[int | str, ...], Dataset]:
         """The shapes apart by their layouts, those with most shapes first."""
-        groups: dict[tuple[int | str, ...], list[Shape]] = defaultdict(list)
-        for shape in self.shapes:
-            groups[shape.layout].append(shape)
-        ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
+        alike = groups(self.shapes, lambda shape: shape.layout)
+        ranked = sorted(alike.items(), key=lambda item: (-len(item[1]), str(item[0])))
         return {layout: self.only(shapes) for layout, shapes in ranked}
 
     def is_final(self, shape: Shape, config: Config) -> bool:
@@ -213,7 +211,7 @@ class Possible:
 
     def __init__(self, op: str, chip: Chip, shape: Shape) -> None:
         self._op, self._chip, self._shape = op, chip, shape
-        self._why: dict[Config, str | None] = {}
+        self.why_invalid = cache(self._why_invalid)
 
     @cached_property
     def _recipes(self) -> Mapping[str, Config]:
@@ -224,13 +222,9 @@ class Possible:
         """The config that a recipe names; the recipe itself where it names none."""
         return config if config.knobs else self._recipes.get(config.variant, config)
 
-    def why_invalid(self, config: Config) -> str | None:
+    def _why_invalid(self, config: Config) -> str | None:
         """The sentence for which the config, or what a recipe names, cannot run; or None."""
-        if config not in self._why:
-            self._why[config] = self._judged(self.concrete(config))
-        return self._why[config]
-
-    def _judged(self, config: Config) -> str | None:
+        config = self.concrete(config)
         if operation(self._op).space.is_recipe(config):
             return f"{config.variant} has no default for this shape"
         return operation(self._op).space.judge(config, self._chip)(self._shape)
@@ -299,9 +293,7 @@ def load(
         if (t.op, t.target, t.mode, t.bench) == key and t.stage in stages and not t.condition
     ]
     rows = _current(op, wanted)
-    by_shape: dict[Shape, list[tuple[Config, Trial]]] = defaultdict(list)
-    for config, trial in rows:
-        by_shape[trial.shape].append((config, trial))
+    by_shape = groups(rows, lambda row: row[1].shape)
     outcomes = {shape: counted(of_shape) for shape, of_shape in by_shape.items()}
     measured = {shape: _has_bsp(of_shape) for shape, of_shape in sorted(outcomes.items())}
     if not any(measured.values()):

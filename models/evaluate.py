@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from tftune.db.target import Target
 from tftune.db.trial import Interval
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.grouping import groups
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact, Mode
 from tftune.models.baselines import Rule, rules
@@ -89,7 +90,6 @@ class Evaluation:
         )
 
 
-Key = TypeVar("Key")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Train = Callable[[Dataset], LayoutModel]
 
@@ -106,32 +106,20 @@ def splits(dataset: Dataset) -> dict[str, tuple[str, list[Fold]]]:
         "family": ("one family of shapes held out at a time", _folds(shapes, _layer)),
         size: (
             f"one {size} held out at a time, but for the least and the greatest",
-            _folds(_inner(shapes), _size, shapes),
+            _folds(_inner(shapes), size_of, shapes),
         ),
     }
-
-
-def _size(shape: Shape) -> int:
-    size: int = getattr(shape, shape.SIZE)
-    return size
 
 
 def _layer(shape: Shape) -> str:
     return shape.layer
 
 
-def _grouped(shapes: Iterable[Shape], key: Callable[[Shape], Key]) -> dict[Key, list[Shape]]:
-    groups: dict[Key, list[Shape]] = defaultdict(list)
-    for shape in shapes:
-        groups[key(shape)].append(shape)
-    return groups
-
-
 def _inner(shapes: Sequence[Shape]) -> list[Shape]:
     """The shapes that have a smaller and a larger one of their family."""
-    sizes = {layer: [*map(_size, family)] for layer, family in _grouped(shapes, _layer).items()}
+    sizes = {layer: [*map(size_of, family)] for layer, family in groups(shapes, _layer).items()}
     ends = {layer: (min(of_layer), max(of_layer)) for layer, of_layer in sizes.items()}
-    return [shape for shape in shapes if _size(shape) not in ends[shape.layer]]
+    return [shape for shape in shapes if size_of(shape) not in ends[shape.layer]]
 
 
 def _folds(
@@ -139,7 +127,7 @@ def _folds(
 ) -> list[Fold]:
     folds = [
         ([shape for shape in among or shapes if shape not in set(group)], group)
-        for group in _grouped(shapes, key).values()
+        for group in groups(shapes, key).values()
     ]
     return [(learned, judged) for learned, judged in folds if learned]
 
@@ -168,7 +156,7 @@ def evaluate(
         for name, picks in found.items():
             chosen[name].update(picks)
     judged = [shape for _, asked in folds for shape in asked]
-    families = _grouped(judged, _layer)
+    families = groups(judged, _layer)
     scores = {
         name: score_of(dataset, picks, list(families.values())) for name, picks in chosen.items()
     }

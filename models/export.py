@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tftune.db.files import replace_file
 from tftune.db.target import Target
+from tftune.db.trial import now
 from tftune.kernels.core.chips import CHIPS
 from tftune.kernels.core.registry import operation
 from tftune.models.artifact import SCHEMA, SHIPPED, Mode, digest
@@ -83,9 +83,7 @@ def artifact_path(op: str, target: str) -> Path:
 
 def document(modes: Mapping[str, Mode], origin: Provenance) -> dict[str, Any]:
     """The artifact as plain data, with its digest."""
-    fields = asdict(origin) | {
-        "created": origin.created or datetime.now(UTC).isoformat(timespec="seconds")
-    }
+    fields = asdict(origin) | {"created": origin.created or now("seconds")}
     chip = Target.parse(origin.target).chip
     content = {
         "schema": SCHEMA,
@@ -119,8 +117,7 @@ def export(modes: Mapping[str, Mode], path: Path | None, origin: Provenance) -> 
 def stamped(content: Mapping[str, Any], build: Mapping[str, str], leaves: int) -> dict[str, Any]:
     """The document after so many of its answers were found to hold with this build; what the rows
     were measured with stays."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    verified = {"at": now, "build": dict(build), "leaves": leaves}
+    verified = {"at": now("seconds"), "build": dict(build), "leaves": leaves}
     updated: dict[str, Any] = {**content, "verified": verified}
     return updated | {"sha256": digest(updated)}
 

@@ -19,7 +19,7 @@ from tftune.kernels.core.shape import Shape
 from tftune.kernels.core.space import Config
 from tftune.models.forms import Form, forms_of
 from tftune.models.tree.codec import layout_of
-from tftune.models.tree.tree import Leaf, Node, Split, features_of, leaves_of, pack, unpack, walk
+from tftune.models.tree.tree import Leaf, Node, Split, features_of, leaves_of, pack, unpack
 
 GRAPHS = 4
 """Forms of a model at most: an engine that captures keeps one graph of each."""
@@ -50,11 +50,6 @@ class FactsModel:
         the known one."""
         at = self.known if facts is None else self.gathered
         return self.forms[answer(at, _Asked(shape, config, chip, facts))]
-
-    def path(self, shape: Shape, config: Config, chip: Chip, facts: Any = None) -> tuple[str, ...]:
-        """The steps to the form, as in `fill = 0.1 <= 0.2`."""
-        at = self.known if facts is None else self.gathered
-        return walk(at, values(shape, config, chip, facts))[1]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import dist
 from typing import NamedTuple
 
@@ -56,8 +56,8 @@ class Surroundings:
         self._model, self._gains, self._times = model, gains, times
         shape, is_recipe = operation(model.op).shape, operation(model.op).space.is_recipe
         self._place = shape.coordinates().index(shape.SIZE)
-        self._reached: dict[Point, list[tuple[int, Point]]] = {}
-        self._asked: dict[Point, Place] = {}
+        self._near = lru_cache(FAMILIES_KEPT)(self._near_family)
+        self._at = lru_cache(PLACES_KEPT)(self._place_at)
         self._is_recipe = [is_recipe(config) for config in model.configs]
 
     def named(
@@ -69,7 +69,7 @@ class Surroundings:
 
         The config is the fastest of its variant at the nearest shape, of those that by their
         formulas take about as long here as the fastest of them."""
-        around = self._around(sizes)
+        around = self._at(logs_of(sizes, self._place))
         bsp_log = around.bsp_log if bsp_us is None else math.log(bsp_us)
         if bsp_log is None:
             return
@@ -99,32 +99,18 @@ class Surroundings:
 
         return us
 
-    def _around(self, sizes: Sizes) -> Place:
-        point = logs_of(sizes, self._place)
-        found = self._asked.get(point)
-        if found is None:
-            if len(self._asked) >= PLACES_KEPT:
-                self._asked.clear()
-            around = Around(point, self._within_reach(point))
-            found = self._asked[point] = Place(around, self._gains, self._bsp_logs)
-        return found
+    def _place_at(self, point: Point) -> Place:
+        return Place(Around(point, self._within_reach(point)), self._gains, self._bsp_logs)
 
     def _within_reach(self, place: Point) -> list[tuple[int, Point]]:
         """The measured shapes that may be near."""
-        family = self._family(place)
-        points = self._reached.get(family)
-        if points is None:
-            if len(self._reached) >= FAMILIES_KEPT:
-                self._reached.clear()
-            points = self._reached[family] = [
-                (number, point)
-                for number, point in self._points
-                if dist(family, self._family(point)) <= FAR
-            ]
-        size = place[self._place]
+        points, size = self._near(self._family(place)), place[self._place]
         first = bisect_left(points, size - FAR, key=self._size)
         last = bisect_right(points, size + FAR, key=self._size)
         return points[first:last]
+
+    def _near_family(self, family: Point) -> list[tuple[int, Point]]:
+        return [one for one in self._points if dist(family, self._family(one[1])) <= FAR]
 
     @cached_property
     def _points(self) -> list[tuple[int, Point]]:

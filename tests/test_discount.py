@@ -16,13 +16,14 @@ import tftune
 from tftune.db.discount import MODEL_ERROR, discounted
 from tftune.db.target import Target
 from tftune.db.trial import Measurement, Run, Trial
+from tftune.kernels.core.shape import size_of
 from tftune.kernels.core.space import Config
 from tftune.models.answerer import Answerer, Terms
 from tftune.models.dataset import load
 from tftune.models.tree.trainer import train_layout
 from tftune.report import tables
 from tftune.report.report import Page, write
-from tftune.report.series import Series, size_of
+from tftune.report.series import Series
 from tftune.serve.plots import speedups
 
 SHAPES = [tftune.AllGatherGemm(m, 3584, 8192, 8) for m in (16, 64)]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tftune import rocm
-from tftune.report.tables import BENCH_WORDS, groups
+from tftune.kernels.core.grouping import groups
+from tftune.report.tables import BENCH_WORDS
 
 if TYPE_CHECKING:
     from tftune.db.target import Machine, Target

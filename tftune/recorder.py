@@ -16,7 +16,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -24,7 +23,7 @@ from typing import Any, Self, TypeVar
 import tftune
 from tftune.db.captured import FORM, Count, merged
 from tftune.db.files import replace_file
-from tftune.db.trial import MODES
+from tftune.db.trial import MODES, now
 from tftune.kernels.core.shape import Shape
 
 EVERY_S = 60.0
@@ -53,7 +52,7 @@ class Recorder:
         self.replayed: Counts = {}
         """Counts of graphs that were captured again, and of what an engine reported."""
         self.graphs: list[_Graph] = []
-        self._began = _now()
+        self._began = now("seconds")
         self._end = threading.Event()
         self._writer = threading.Thread(target=self._write_on, args=(every_s,), daemon=True)
 
@@ -113,7 +112,8 @@ class Recorder:
         """Replace the file by what was counted until now."""
         process = {"host": platform.node(), "pid": os.getpid(), "began": self._began}
         shapes = [count.to_dict() for count in self.counts()]
-        document = {"capture": FORM, "process": process, "written": _now(), "shapes": shapes}
+        written = now("seconds")
+        document = {"capture": FORM, "process": process, "written": written, "shapes": shapes}
         replace_file(self.path, json.dumps(document, indent=1), make_folder=True)
 
     def start(self) -> Self:
@@ -258,7 +258,3 @@ class _Graph:
         for place, calls in dict(self._contents).items():
             key = place.shape, place.mode
             counts[key] = counts.get(key, 0) + calls * self._replays
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -17,10 +17,10 @@ from tftune.db.drift import BASELINE, Judged, judge
 from tftune.db.findings import Finding, Series, add, findings
 from tftune.db.store import Store
 from tftune.db.trial import Measurement, Outcome, Run, Trial, now
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.space import Config
 from tftune.models.artifact import Artifact
-from tftune.report.tables import groups
 from tftune.tuner.bench.benches import Bench
 from tftune.verify import Sample, changes, check, samples
 

@@ -10,6 +10,7 @@ from typing import Any
 from tftune.kernels.all_gather_gemm import AllGatherGemm
 from tftune.kernels.all_gather_gemm.rules import column_chunks, parts, row_chunks
 from tftune.kernels.core.chips import Chip
+from tftune.kernels.core.gemm_space import terms_of
 from tftune.kernels.core.space import Config
 
 FEATURES: dict[str, tuple[str, Callable[[AllGatherGemm], float]]] = {
@@ -32,33 +33,18 @@ TERMS = ("call", "k of rounds", "k of tiles", "gathered a", "b", "c", "rounds")
 """What the time of one config grows with, see `timing`."""
 SCALES = ("m", "n", "k")
 """The features of which a formula's smooth correction is a function, see `scales`."""
-LIBRARY_TILE = 128, 256
-"""Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its
-last wave is full."""
 
 
 def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float, ...]]:
-    """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units.
-
-    A config's time is taken to be a weighted sum of them: one call; the steps along K of the
-    program with most tiles (rounds are whole), and of the mean program; elements of the gathered A,
-    of B and of C; and tiles begun. Products are in millions, steps in thousands, so that weights
-    are near 1.
+    """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units: a
+    config's time is taken to be a weighted sum of them.
 
     >>> config = Config("push", block_m=128, block_n=256, comm_programs=16)
     >>> timing(config, 132)(1024, 3584, 8192)[-1]
     1.0
     """
     knobs: dict[str, Any] = dict(config.knobs)
-    block_m, block_n = knobs.get("block_m", LIBRARY_TILE[0]), knobs.get("block_n", LIBRARY_TILE[1])
-    split, programs = knobs.get("split_k", 1), max(units - knobs.get("comm_programs", 0), 1)
-
-    def terms(m: int, n: int, k: int) -> tuple[float, ...]:
-        tiles = -(-m // block_m) * -(-n // block_n) * split / programs
-        rounds, steps = float(ceil(tiles)), k / split / 1e3
-        return 1.0, rounds * steps, tiles * steps, m * k / 1e6, n * k / 1e6, m * n / 1e6, rounds
-
-    return terms
+    return terms_of(config, max(units - knobs.get("comm_programs", 0), 1))
 
 
 def scales(m: int, n: int, k: int) -> tuple[float, float, float]:

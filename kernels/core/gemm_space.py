@@ -4,6 +4,7 @@ that fuse one. Standard library only."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
 from tftune.kernels.core.chips import Chip
@@ -64,6 +65,28 @@ def shared_bytes(shape: Any, config: Knobs, chip: Chip) -> int:
     stages = config["num_stages"] - chip.can.stage_in_registers
     steps = (config["block_m"] + config["block_n"]) * config["block_k"]
     return int(steps * shape.element_bytes * stages)
+
+
+LIBRARY_TILE = 128, 256
+"""Taken for the tile of a library's GEMM, which names none: what it is decides in which sizes its
+last wave is full."""
+
+
+def terms_of(config: Config, programs: int) -> Callable[[int, int, int], tuple[float, ...]]:
+    """What the time of one config grows with, as a function of (m, n, k), on so many programs that
+    compute: one call; the steps along K of the program with most tiles (rounds are whole), and of
+    the mean program; elements of A, of B and of C; and tiles begun. Products are in millions, steps
+    in thousands, so that weights are near 1."""
+    knobs: dict[str, Any] = dict(config.knobs)
+    block_m, block_n = knobs.get("block_m", LIBRARY_TILE[0]), knobs.get("block_n", LIBRARY_TILE[1])
+    split = knobs.get("split_k", 1)
+
+    def terms(m: int, n: int, k: int) -> tuple[float, ...]:
+        tiles = -(-m // block_m) * -(-n // block_n) * split / programs
+        rounds, steps = float(ceil(tiles)), k / split / 1e3
+        return 1.0, rounds * steps, tiles * steps, m * k / 1e6, n * k / 1e6, m * n / 1e6, rounds
+
+    return terms
 
 
 def _aligned(shape: Any, config: Knobs) -> bool:

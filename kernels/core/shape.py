@@ -43,6 +43,11 @@ def near(word: Any, known: Collection[str], least: float = 0.6) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
+def size_of(shape: Shape) -> int:
+    """The size that grows from shape to shape; 0 where an operation names none."""
+    return int(getattr(shape, shape.SIZE)) if shape.SIZE else 0
+
+
 def _integer(name: str, value: Any, least: int) -> int:
     """The value of a size, of NumPy's or torch's integers too; raises ValueError for anything else,
     and for one that is too small."""

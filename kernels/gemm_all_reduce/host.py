@@ -3,20 +3,15 @@ for each shape and config."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tftune.kernels.comm.workspace import Workspace
-from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
 from tftune.kernels.gemm_all_reduce.space import FUSED, SPACE, payload_bytes
 from tftune.kernels.runtime import gemm_reduce
-from tftune.kernels.runtime.compile import KernelSource
 from tftune.kernels.runtime.operands import both_placed_well as placed_well
 from tftune.kernels.runtime.plan import Plan, checked
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["kernel_sources", "payload_bytes", "placed_well", "prepare"]
 
@@ -26,11 +21,8 @@ def result_size(shape: GemmAllReduce) -> tuple[int, int]:
     return shape.m, shape.n
 
 
-def shape_of(
-    a: torch.Tensor, b: torch.Tensor, workspace: Workspace, b_layout: str
-) -> GemmAllReduce:
-    """The shape of one call; raises ValueError naming what does not fit."""
-    return gemm_reduce.shape_of(GemmAllReduce, a, b, workspace, b_layout)
+shape_of = partial(gemm_reduce.shape_of, GemmAllReduce)
+kernel_sources = partial(gemm_reduce.kernel_sources, SPACE, FUSED)
 
 
 def prepare(
@@ -44,8 +36,3 @@ def prepare(
     """
     config = checked(SPACE, shape, config, workspace, payload_bytes(shape))
     return gemm_reduce.prepare(SPACE, FUSED, shape, config, workspace, waits)
-
-
-def kernel_sources(shape: GemmAllReduce, config: Config, chip: Chip) -> tuple[KernelSource, ...]:
-    """What must be compiled ahead for this config on this chip; nothing for the library's calls."""
-    return gemm_reduce.kernel_sources(SPACE, FUSED, shape, config, chip.can.backend)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.limit import Limit
 from tftune.kernels.gemm_all_reduce import GemmAllReduce
+from tftune.kernels.gemm_reduce_scatter.limit import part
 
-LARGE, SMALL = 1024, 256
-"""M from which, and up to which, shares are averaged."""
+__all__ = ["limit", "part"]
 
 
 def limit(shape: GemmAllReduce, chip: Chip) -> Limit:
@@ -30,8 +30,3 @@ def limit(shape: GemmAllReduce, chip: Chip) -> Limit:
         2 * shape.message_bytes * (shape.world - 1) / shape.world / links.rate(shape.world),
         links.flag_us,
     )
-
-
-def part(shape: GemmAllReduce, chip: Chip) -> str:
-    """The part of a set that a shape is averaged in; "" for none."""
-    return f"m_from_{LARGE}" if shape.m >= LARGE else f"m_to_{SMALL}" if shape.m <= SMALL else ""

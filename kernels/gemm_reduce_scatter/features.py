@@ -4,9 +4,9 @@ read; and what an estimate of a config's time goes by. Standard library only."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log2
-from typing import Any
+from math import log2
 
+from tftune.kernels.core.gemm_space import terms_of
 from tftune.kernels.core.space import Config
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
@@ -31,29 +31,16 @@ TERMS = ("call", "k of rounds", "k of tiles", "a", "b", "c", "rounds")
 """What the time of one config grows with, see `timing`."""
 SCALES = ("m", "n", "k")
 """The features of which a formula's smooth correction is a function, see `scales`."""
-LIBRARY_TILE = 128, 256
-"""Taken for the tile of a library's GEMM, which names none."""
 
 
 def timing(config: Config, units: int) -> Callable[[int, int, int], tuple[float, ...]]:
-    """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units:
-    one call; steps along K of the program with most tiles, and of the mean program; elements of A,
-    of B, and of the product, which is sent; tiles begun. A layout has one world, so that k stands
-    for a rank's part of it.
+    """The values of TERMS as a function of (m, n, k), for one config on a chip of so many units. C
+    is the product, which is sent; a layout has one world, so that k stands for a rank's part of it.
 
     >>> timing(Config("push", block_m=128, block_n=256), 132)(1024, 3584, 8192)[-1]
     1.0
     """
-    knobs: dict[str, Any] = dict(config.knobs)
-    block_m, block_n = knobs.get("block_m", LIBRARY_TILE[0]), knobs.get("block_n", LIBRARY_TILE[1])
-    split = knobs.get("split_k", 1)
-
-    def terms(m: int, n: int, k: int) -> tuple[float, ...]:
-        tiles = -(-m // block_m) * -(-n // block_n) * split / units
-        rounds, steps = float(ceil(tiles)), k / split / 1e3
-        return 1.0, rounds * steps, tiles * steps, m * k / 1e6, n * k / 1e6, m * n / 1e6, rounds
-
-    return terms
+    return terms_of(config, units)
 
 
 def scales(m: int, n: int, k: int) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.limit import Limit
+from tftune.kernels.core.row_parallel import RowParallel
 from tftune.kernels.gemm_reduce_scatter import GemmReduceScatter
 
 LARGE, SMALL = 1024, 256
@@ -32,6 +33,6 @@ def limit(shape: GemmReduceScatter, chip: Chip) -> Limit:
     )
 
 
-def part(shape: GemmReduceScatter, chip: Chip) -> str:
+def part(shape: RowParallel, chip: Chip) -> str:
     """The part of a set that a shape is averaged in; "" for none."""
     return f"m_from_{LARGE}" if shape.m >= LARGE else f"m_to_{SMALL}" if shape.m <= SMALL else ""

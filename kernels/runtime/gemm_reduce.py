@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tftune.kernels.comm.workspace import Workspace
+from tftune.kernels.core.chips import Chip
 from tftune.kernels.core.dtypes import torch_dtype
 from tftune.kernels.core.partials import (
     flags,
@@ -141,11 +142,11 @@ def prepare(
 
 
 def kernel_sources(
-    space: Space, fused: Collection[str], shape: Any, config: Config, arch: str
+    space: Space, fused: Collection[str], shape: Any, config: Config, chip: Chip
 ) -> tuple[KernelSource, ...]:
-    """The kernels of such a call: of no single one those that the variant's file lists, none where
-    it is all a library's calls."""
-    config = space.complete(config)
+    """What must be compiled ahead for such a call on this chip: of no single kernel those that the
+    variant's file lists, none where it is all a library's calls."""
+    config, arch = space.complete(config), chip.can.backend
     if config.variant in fused:
         return (source(space, shape, config, arch),)
     listed = getattr(_variant(space, config), "kernels", None)

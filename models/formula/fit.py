@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.models.dataset import Dataset
 from tftune.models.formula.arrays import Times
 from tftune.models.formula.formula import BELOW, LEAST_US, Formula
@@ -127,7 +127,7 @@ def held_out(data: Dataset) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     with only their family held out. With one family sizes alone are held out.
     """
     families = _dealt(data, FAMILY_GROUPS, lambda shape: shape.layer)
-    sizes = _dealt(data, SIZE_GROUPS, lambda shape: getattr(shape, shape.SIZE), keep_ends=True)
+    sizes = _dealt(data, SIZE_GROUPS, size_of, keep_ends=True)
     for family in np.unique(families):
         apart = families != family if families.max() > 0 else np.ones(len(families), dtype=bool)
         for size in np.unique(sizes):

@@ -4,13 +4,14 @@ must be, and the measured shapes."""
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.kernels.core.space import Config
 from tftune.models.answerer import WIDE
 from tftune.models.dataset import Dataset, configs_of
@@ -233,10 +234,9 @@ def _error_between(times: Times, formulas: Formulas) -> float:
     be the fastest is judged."""
     data = times.data
     missed = times.logs - formulas.logs(times, times.sizes)
-    size = [getattr(shape, shape.SIZE) for shape in data.shapes]
-    families: dict[str, list[int]] = defaultdict(list)
-    for row in sorted(range(len(size)), key=size.__getitem__):
-        families[data.shapes[row].layer].append(row)
+    size = [size_of(shape) for shape in data.shapes]
+    rows = sorted(range(len(size)), key=size.__getitem__)
+    families = groups(rows, lambda row: data.shapes[row].layer)
     errors = []
     for family in families.values():
         for below, row, above in zip(family, family[1:], family[2:], strict=False):

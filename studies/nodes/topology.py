@@ -118,9 +118,6 @@ class Topology:
     def gpu_messages_per_us(self) -> float:
         return self.cards * self.nic.messages_per_us / self.gpus
 
-    def node_of(self, rank: int) -> int:
-        return rank // self.gpus
-
     def peer(self, rank: int, number: int) -> int:
         """The rank that a rank needs as its peer `number`: the GPUs of its own node first, then
         node after node, its own rail first in each.

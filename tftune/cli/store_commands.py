@@ -12,6 +12,7 @@ import typer
 from tftune.cli.console import note, print_json, print_table
 from tftune.cli.options import DEFAULT_DB, Db, Json, TargetName, file_to_write, open_store
 from tftune.db.trial import Failure
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
 
 if TYPE_CHECKING:
@@ -185,8 +186,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _counted(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """The trials by what rows must have in common to be compared."""
-    from tftune.report.tables import groups
-
     names = ("op", "target", "bench", "mode", "stage")
     return [
         dict(zip(names, key, strict=True))

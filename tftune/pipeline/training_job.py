@@ -10,12 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
 from tftune.db.evidence import counting, other_build, set_aside
 from tftune.db.target import Target
 from tftune.db.trial import EVIDENCE, MODES, Run, Trial
+from tftune.kernels.core.grouping import groups
 from tftune.models.artifact import Artifact, Layout, Mode
 from tftune.models.dataset import Dataset, load
 from tftune.models.evaluate import Each, Evaluation, evaluate
@@ -98,19 +100,16 @@ def sources(trials: Sequence[Trial], runs: Sequence[Run]) -> list[Source]:
     Rows that do not count (`evidence.counting`) are left out, and those of `tftune.warm_up`, with
     their runs, whose build would count as the newest.
     """
-    groups: dict[tuple[str, str, str], list[Trial]] = {}
-    for trial in (trial for trial in counting(trials, runs) if trial.stage in EVIDENCE):
-        groups.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
-    others, ragged = set_aside(runs), dict[tuple[str, str, str], list[Trial]]()
-    for trial in trials:
-        if trial.condition.startswith("lengths=") and trial.run not in others:
-            ragged.setdefault((trial.op, trial.target, trial.bench), []).append(trial)
+    others, key_of = set_aside(runs), attrgetter("op", "target", "bench")
+    usual = groups((row for row in counting(trials, runs) if row.stage in EVIDENCE), key_of)
+    under_lengths = (row for row in trials if row.condition.startswith("lengths="))
+    ragged = groups((row for row in under_lengths if row.run not in others), key_of)
 
     def runs_of(rows: Sequence[Trial]) -> list[Run]:
         named = {trial.run for trial in rows}
         return [run for run in runs if run.id in named]
 
-    return [Source(*key, rows, runs_of(rows), ragged.get(key, [])) for key, rows in groups.items()]
+    return [Source(*key, rows, runs_of(rows), ragged.get(key, [])) for key, rows in usual.items()]
 
 
 def choose(

@@ -20,7 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tftune.db.evidence import BSP, Speedup
-from tftune.report.series import TIMES, Series, equation, size_of, symbol
+from tftune.kernels.core.shape import size_of
+from tftune.report.series import TIMES, Series, equation, symbol
 from tftune.report.tables import Line, label, variants_of
 
 INK, QUIET, RULE, FAINT = "#22262b", "#5c636e", "#b4bac3", "#e4e7eb"

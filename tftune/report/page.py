@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from tftune.db.discount import MODEL_ERROR
 from tftune.db.evidence import measurement
 from tftune.db.trial import FAILURES, Failure
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import size_of
 from tftune.report import glossary, pictures
 from tftune.report.page_style import STYLE
 from tftune.report.results_table import (
@@ -25,13 +27,12 @@ from tftune.report.results_table import (
     shapes_of,
 )
 from tftune.report.run_health import doubts
-from tftune.report.series import TIMES, Series, equation, layout_title, size_of, sizes_title, symbol
+from tftune.report.series import TIMES, Series, equation, layout_title, sizes_title, symbol
 from tftune.report.tables import (
     Line,
     after_discount,
     assumptions,
     fused_wins,
-    groups,
     label,
     provenance,
     variants_of,

@@ -9,8 +9,9 @@ from itertools import groupby
 
 from matplotlib.figure import Figure
 
+from tftune.kernels.core.shape import size_of
 from tftune.report import figures
-from tftune.report.series import Series, size_of, symbol
+from tftune.report.series import Series, symbol
 from tftune.report.svg import svg
 from tftune.report.tables import Line, label, variants_of
 

@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from tftune.kernels.core.registry import operation
+from tftune.kernels.core.shape import size_of
 from tftune.kernels.core.space import Config
-from tftune.report.series import DASH, TIMES, Series, layout_title, size_of, symbol
+from tftune.report.series import DASH, TIMES, Series, layout_title, symbol
 from tftune.report.tables import Line, discounted_text, label, variants_of
 
 MOST_OPEN = 60

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from tftune.db.trial import MODES
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.shape import Shape
-from tftune.report.tables import Line, groups
+from tftune.kernels.core.shape import Shape, size_of
+from tftune.report.tables import Line
 
 TIMES, DASH = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 """As a page writes a speed-up, and an interval or a missing time."""
@@ -57,11 +58,6 @@ def _series(mode: str, lines: Iterable[Line]) -> Series:
     ordered = tuple(sorted(lines, key=lambda line: size_of(line.shape)))
     shape = ordered[0].shape
     return Series(sizes_title(shape), shape.layout, mode, ordered, is_papers(shape))
-
-
-def size_of(shape: Shape) -> int:
-    """The size that grows along a series."""
-    return int(getattr(shape, shape.SIZE))
 
 
 def constant_fields(shape: Shape) -> str:

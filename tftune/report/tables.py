@@ -7,20 +7,19 @@ The command line and the report show the same lines, so that neither decides alo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 from tftune.db.discount import MODEL_ERROR, discount_of
 from tftune.db.evidence import BSP, Speedup, counted, measurement, of_newest_code
 from tftune.db.trial import EVIDENCE, MODES, Measurement, Run, Trial
 from tftune.db.verdict import Best, Verdict, standing
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.shape import Shape
 from tftune.models.artifact import Lent
 from tftune.models.layout import layout_text
 
-T = TypeVar("T")
-K = TypeVar("K")
 BENCH_WORDS = {
     "node": "measured",
     "model": "modelled",
@@ -185,14 +184,6 @@ def compact(lines: Sequence[Line]) -> list[tuple[str, list[str], list[list[str]]
 
 NARROW = 80
 """Columns of a terminal that nobody made wider."""
-
-
-def groups(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items by what a function says of them, in the order in which that comes first."""
-    by_key: dict[K, list[T]] = {}
-    for item in items:
-        by_key.setdefault(key(item), []).append(item)
-    return by_key
 
 
 def _compact(mode: str, lines: Sequence[Line]) -> tuple[str, list[str], list[list[str]]]:

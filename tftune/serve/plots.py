@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from tftune.report.series import DASH, TIMES, Series, size_of, symbol
+from tftune.kernels.core.shape import size_of
+from tftune.report.series import DASH, TIMES, Series, symbol
 from tftune.report.tables import BENCH_WORDS, Line, discounted_text, label
 
 WIDTH, HEIGHT = 316, 190

@@ -18,8 +18,9 @@ from tftune.db.evidence import BSP, TIE, Place, strongest_bsp
 from tftune.db.store import Store
 from tftune.db.trial import MODES, Failure, Trial
 from tftune.db.verdict import Best
+from tftune.kernels.core.grouping import groups
 from tftune.kernels.core.registry import operation
-from tftune.kernels.core.shape import Shape, check_word
+from tftune.kernels.core.shape import Shape, check_word, size_of
 from tftune.kernels.core.space import Config
 from tftune.tuner.bench.benches import Bench
 from tftune.tuner.search.final_stage import best_of
@@ -153,14 +154,14 @@ def _searched_near(rows: Rows, shape: Shape, modes: Sequence[str]) -> tuple[Plac
     """The places of this layout that were searched at sizes like this one, in the sense of
     `_bounds`; all of the layout where there are few. Raises ValueError where the layout was never
     searched."""
-    least, most = _bounds(getattr(shape, shape.SIZE))
+    least, most = _bounds(size_of(shape))
     alike = [
         place
         for mode in modes
         for place in rows.places(mode)
         if place[0].layout == shape.layout and rows.bsp(place)
     ]
-    near = [place for place in alike if least <= getattr(place[0], shape.SIZE) <= most]
+    near = [place for place in alike if least <= size_of(place[0]) <= most]
     if not alike:
         raise ValueError(
             f"no shape of the layout of {shape} was searched in mode {' or '.join(modes)} with "
@@ -229,9 +230,7 @@ def _measure(rows: Rows, wanted: Mapping[Place, Sequence[Config]], until: float)
     if missing:
         rows.bench.settle(min(COMPILE_S, max(1.0, until - time.monotonic())))
         rows.bench.restart()
-    families: dict[object, list[Place]] = {}
-    for place in wanted:
-        families.setdefault(place[0].family, []).append(place)
+    families = groups(wanted, lambda place: place[0].family)
     spread_out = [place for family in spread(families.values()) for place in family]
     for place in (place for place in spread_out if place in missing):
         if time.monotonic() >= until:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from math import inf, log
 
 import numpy as np
@@ -72,7 +72,7 @@ class Opening:
         self._former = tuple(completed(self._space, knowledge.former))
         self._past = PastWinners(self._former)
         self._corrections: dict[str, Correction] = {}
-        self._made: dict[tuple[Shape, Config], list[Config]] = {}
+        self._fitted = cache(lambda shape, config: fitted(self._space, shape, self._chip, config))
 
     def defaults(self, shape: Shape) -> list[Config]:
         """The default configs of the variants searched, those that are possible."""
@@ -116,12 +116,6 @@ class Opening:
         configs = list(dict.fromkeys([*(config for config in made if config in known), *made]))
         rest = self.ranked(place, configs[AS_THEY_WON:])
         return [*configs[:AS_THEY_WON], *rest[:BY_MODEL]]
-
-    def _fitted(self, shape: Shape, config: Config) -> list[Config]:
-        """Asked once."""
-        if (shape, config) not in self._made:
-            self._made[shape, config] = fitted(self._space, shape, self._chip, config)
-        return self._made[shape, config]
 
     def _won(self, place: Place, near: float = inf) -> list[Config]:
         """What an artifact names near the place, and what won there by rows; of the places that

@@ -14,7 +14,8 @@ from math import log2
 from tftune.db.evidence import BSP, Place
 from tftune.db.trial import Measurement, Trial
 from tftune.kernels.core.distance import distance
-from tftune.kernels.core.shape import Shape
+from tftune.kernels.core.grouping import groups
+from tftune.kernels.core.shape import Shape, size_of
 from tftune.kernels.core.space import Config
 
 Shipped = Callable[[Shape, str], Sequence[Config]]
@@ -35,10 +36,8 @@ def neighbours(shape: Shape, others: Iterable[Shape], layers: int = LAYERS) -> l
     >>> [s.m for s in neighbours(G(40, 512, 512, 2), [G(m, 512, 512, 2) for m in (8, 32, 64, 128)])]
     [32, 64]
     """
-    by_layer: dict[tuple[object, ...], list[Shape]] = {}
-    for other in others:
-        by_layer.setdefault(_layer(other), []).append(other)
-    ranked = sorted(by_layer.values(), key=lambda layer: _between_layers(shape, layer[0]))
+    by_layer = groups(others, _layer).values()
+    ranked = sorted(by_layer, key=lambda layer: _between_layers(shape, layer[0]))
     return [neighbour for layer in ranked[:layers] for neighbour in _beside(shape, layer)]
 
 
@@ -48,18 +47,14 @@ def _layer(shape: Shape) -> tuple[object, ...]:
 
 def _between_layers(one: Shape, other: Shape) -> float:
     """The distance but for the size that grows with the work."""
-    return distance(one, other) - abs(log2(_size(one) / _size(other)))
-
-
-def _size(shape: Shape) -> int:
-    return int(getattr(shape, shape.SIZE))
+    return distance(one, other) - abs(log2(size_of(one) / size_of(other)))
 
 
 def _beside(shape: Shape, layer: Sequence[Shape]) -> list[Shape]:
-    size = _size(shape)
-    same = [other for other in layer if _size(other) == size]
-    below = sorted((other for other in layer if _size(other) < size), key=_size)[-1:]
-    above = sorted((other for other in layer if _size(other) > size), key=_size)[:1]
+    size = size_of(shape)
+    same = [other for other in layer if size_of(other) == size]
+    below = sorted((other for other in layer if size_of(other) < size), key=size_of)[-1:]
+    above = sorted((other for other in layer if size_of(other) > size), key=size_of)[:1]
     return [*same, *below, *above]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from tftune.db.journal import Journal, NoJournal
-from tftune.db.trial import Outcome, Trial
+from tftune.db.trial import Outcome, Trial, now
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.revision import installed
 from tftune.kernels.core.shape import Shape
@@ -35,9 +34,9 @@ class Order:
 
     def row(self, config: Config, outcome: Outcome) -> Trial:
         """The row of one outcome, taken now."""
-        code, now = installed(self.shape.op, config.variant), datetime.now(UTC).isoformat()
+        code = installed(self.shape.op, config.variant)
         key = self.shape, config, self.mode, self.target, "node", self.run
-        return Trial(*key, code, outcome, "warm_up", now)
+        return Trial(*key, code, outcome, "warm_up", now())
 
     def without(self, configs: Iterable[Config]) -> Order:
         """The same but for these configs."""
