@@ -16,6 +16,9 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Workers, and the processes that tests start, would compile every source anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help search test drill thorough artifacts mutants fleet engines newest docs clean
 
 help: ## list the targets

@@ -147,11 +147,13 @@ def engine_results(target: str, op: str) -> Iterator[str]:
             yield f"RESULT speedup {op=!s} {target=!s} layout=engine {size} {geomean=:.3f} {wins}"
 
 
+@cache
 def engine_trials(target: str, op: str) -> list[Trial]:
     """Rows in the layout of engines: one machine has others, too."""
     return [trial for trial in committed(target, op) if engine_layout(trial.shape)]
 
 
+@cache
 def engine_layout(shape: Shape) -> bool:
     fields = shape.to_dict()
     layout = {"shard": "m", "b_layout": "nk", "output": "heads", "dtype": "bf16"}
@@ -262,11 +264,11 @@ def set_rows(trials: list[Trial], target: str) -> Iterator[list[str]]:
     if not trials:
         return
     op, chip = operation(trials[0].op), Target.parse(target).chip
-    part_of = op.module("limit").part
+    part_of, there = op.module("limit").part, {trial.shape for trial in trials}
     for name, shapes in op.shape_sets.items():
         for options in speedup.asked(shapes, trials):
             wanted = speedup.possible(shapes, Target.parse(target).gpus, options)
-            whole = [complete(trials, wanted, mode) for mode in MODES]
+            whole = [complete(trials, wanted, mode) for mode in MODES if wanted <= there]
             if wanted and any(whole):
                 shard = [f"along {options['shard'].upper()}"] if "shard" in options else []
                 named = ", ".join([f"`{name}`", options["dtype"], *shard])

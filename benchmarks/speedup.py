@@ -176,7 +176,8 @@ def asked(
     combination that shapes with rows have."""
     options = signature(shapes).parameters.items()
     defaults = {name: option.default for name, option in options if name != "world"}
-    measured = {tuple(trial.shape.to_dict()[name] for name in defaults) for trial in trials}
+    places = {trial.shape for trial in trials}
+    measured = {tuple(place.to_dict()[name] for name in defaults) for place in places}
     others = sorted(measured - {tuple(defaults.values())})
     return [defaults, *(dict(zip(defaults, values, strict=True)) for values in others)]
 

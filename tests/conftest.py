@@ -272,11 +272,17 @@ def fitted_once(monkeypatch: pytest.MonkeyPatch, fits: dict[tuple[Trial, ...], F
 
 @pytest.fixture(scope="session")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of a quick search of two shapes on the model bench."""
+    """The database of a quick search of two shapes on the model bench; workers share one."""
     from command_line import SEARCH, run
+    from filelock import FileLock
 
-    db = tmp_path_factory.mktemp("searched") / "t.db"
-    assert run(f"{SEARCH} --db {db}") == 0
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    db, partly = folder / "searched.db", folder / "partly.db"
+    with FileLock(folder / "searched.lock"):
+        if not db.exists():
+            assert run(f"{SEARCH} --db {partly}") == 0
+            partly.rename(db)
     return db
 
 

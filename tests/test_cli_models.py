@@ -145,7 +145,10 @@ def test_explain_names_the_leaf_of_a_shape_between_the_measured_ones(
     assert why["near"] == leaf["near"] and len(why["nearest"]) == 3
 
 
-def test_explain_says_what_shapes_like_this_one_lost_unseen(tftune: Tftune) -> None:
+def test_explain_says_what_shapes_like_this_one_lost_unseen(
+    tftune: Tftune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tftune.db.committed.FOLDER", tmp_path)  # to read rows takes longest
     reports = json.loads((SHIPPED / f"{OP}__h200x4.json").read_text())["held_out"]["graph"]
     layout = "dtype=fp16,shard=k,b_layout=kn,world=4"
     mean, worst = reports[layout]["groups"]["n=1792,k=5120"]

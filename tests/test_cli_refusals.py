@@ -20,8 +20,9 @@ from tftune.kernels.all_gather_gemm import paper
 from tftune.kernels.core.registry import operation
 
 
-def test_doctor_always_answers(tftune: Tftune) -> None:
+def test_doctor_always_answers(tftune: Tftune, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = tftune("doctor")
+    monkeypatch.setattr("tftune.doctor.IMPORTED", ())  # each is imported by a new process
     assert ran.code == 0 and ran.out.startswith("python 3.")
     assert "optuna" in ran.out and "import iris: " in ran.out
     found = json.loads(tftune("doctor --json").out)
@@ -35,6 +36,7 @@ def test_doctor_says_why_an_artifact_does_not_apply(
     tftune(f"export {OP} --db {db} --out shipped/good.json")
     (tmp_path / "shipped/broken.json").write_text('{"schema": 1')
     monkeypatch.setattr("tftune.models.artifact.SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr("tftune.doctor.IMPORTED", ())
     broken, good = json.loads(tftune("doctor --json").out)["artifacts"]
     assert not broken["applies"] and "cut off" in broken["why_not"][0]
     assert (good["target"], good["times"], good["applies"]) == ("mi300x8", "modelled", False)

@@ -4,19 +4,19 @@ from them."""
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import exp, isclose, log
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+from unittest import mock
 
 import pytest
 import results_page
@@ -48,6 +48,16 @@ ARTIFACTS = sorted(
     shipped.each(modelled=False), key=lambda parameter: parameter.id.partition("__")[::-1]
 )
 """By target, since those of one target are trained from the same files."""
+read_once = cache(read_rows)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def files_are_read_once() -> Iterator[None]:
+    """The page, a figure and every artifact of a target would read them again."""
+    with mock.patch("tftune.db.committed.read_rows", read_once):
+        yield
+    read_once.cache_clear()
+    rows_of.cache_clear()
 
 
 @pytest.fixture(scope="module", params=FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -58,7 +68,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="module")
 def content(file: Path) -> tuple[list[Run], list[Trial]]:
-    return read_rows(file)
+    return read_once(file)
 
 
 @pytest.fixture(scope="module")
@@ -228,14 +238,16 @@ def estimates(artifact: Artifact, shape: Shape, mode: str) -> Callable[[int], fl
 
 def test_a_fit_that_says_something_else_is_told_apart() -> None:
     """A weight that is 1 % off, or a tree that is turned over at its root."""
-    artifact = read_artifact(SHIPPED / "all_gather_gemm__h200x2.json")
-    (name, mode), *_ = artifact.modes.items()
+    whole = read_artifact(SHIPPED / "all_gather_gemm__h200x2.json")
+    (name, mode), *_ = whole.modes.items()
     layout, model = next(each for each in mode.layouts.items() if isinstance(each[1].root, Split))
-    assert told_apart(artifact, artifact) == []
 
     def changed(**fields: Any) -> Artifact:
-        layouts = {**mode.layouts, layout: replace(model, **fields)}
-        return replace(artifact, modes={**artifact.modes, name: replace(mode, layouts=layouts)})
+        layouts = {layout: replace(model, **fields)}
+        return replace(whole, modes={name: replace(mode, layouts=layouts)})
+
+    artifact = changed()
+    assert told_apart(artifact, artifact) == []
 
     number = model.known[0].times_us[0][0]
     formulas = list(model.formulas)
@@ -340,20 +352,16 @@ def test_the_page_of_results_shows_these_rows() -> None:
 
 
 @pytest.mark.parametrize(("name", "points"), [("speedup", "points"), ("block", "parts")])
-def test_a_figure_is_drawn_from_what_was_measured(name: str, points: str) -> None:
+def test_a_figure_is_drawn_from_what_was_measured(
+    name: str, points: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (ROOT / f"docs/{name}.svg").read_text()
     drawn = json.loads(
         html.unescape(text.partition("<dc:description>")[2].partition("</dc:description>")[0])
     )
-    printed = subprocess.run(
-        [sys.executable, "-c", f"import figure, json; print(json.dumps(figure.{points}()))"],
-        cwd=ROOT / "docs",
-        capture_output=True,
-        text=True,
-    )
-    assert printed.returncode == 0 and json.loads(printed.stdout) == drawn, (
-        f"run `python docs/figure.py` {printed.stderr}"
-    )
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    figure = importlib.import_module("figure")
+    assert plain(getattr(figure, points)()) == drawn, "run `python docs/figure.py`"
 
 
 def test_the_readme_is_short() -> None:

@@ -67,7 +67,7 @@ def one(seed: int, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Cou
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(300), pytest.param(range(300, 3300), marks=pytest.mark.thorough)]
+    "seeds", [range(120), pytest.param(range(120, 3300), marks=pytest.mark.thorough)]
 )
 def test_graphs_drawn_at_random(
     seeds: range, workspace: Workspace, monkeypatch: pytest.MonkeyPatch

@@ -25,7 +25,7 @@ from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.space import Config
 
 OP = "all_reduce"
-WORLDS = (2, 3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 4)))
+WORLDS = (3, *(pytest.param(world, marks=pytest.mark.thorough) for world in (1, 2, 4)))
 FUSED = tuple(variant for variant in SPACE.variants if variant != "bsp")
 CALLS = 3
 """Calls of each case, with other inputs each."""

@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -36,28 +38,27 @@ def artifact(make_rows: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(rows, path)
 
 
+def told(*command: str | Path) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 @pytest.fixture(scope="module")
-def lines(artifact: Path) -> Iterator[dict[str, list[str]]]:
-    """What each example prints, and those of the layer with an artifact; all run side by side."""
-    words = {name: (name, "--cpu") for name in SCRIPTS}
+def lines(artifact: Path) -> dict[str, list[str]]:
+    """What each example prints, and those of the layer with an artifact. Those with kernels run in
+    this process, whose ranks need not import torch."""
+    said = {name: told(sys.executable, FOLDER / f"{name}.py") for name in SELECTING}
+    words = {name: (name, "--cpu") for name in SCRIPTS if name not in SELECTING}
     words |= {f"{name} fused": (name, "--cpu", "--artifact", str(artifact)) for name in LAYER}
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, FOLDER / f"{script}.py", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name, (script, *options) in words.items()
-    }
-    try:
-        ended = {name: (*one.communicate(timeout=300), one) for name, one in running.items()}
-        assert {n: err for n, (_, err, one) in ended.items() if one.returncode} == {}
-        yield {name: out.splitlines() for name, (out, _, _) in ended.items()}
-    finally:
-        for one in running.values():
-            one.kill()
-            one.wait()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(FOLDER)
+        for name, (script, *options) in words.items():
+            patched.setattr(sys, "argv", [script, *options])
+            with redirect_stdout(StringIO()) as printed:
+                run_path(str(FOLDER / f"{script}.py"), run_name="__main__")
+            said[name] = printed.getvalue().splitlines()
+    return said
 
 
 def test_there_are_examples_and_the_page_lists_them() -> None:

@@ -237,7 +237,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     db, out = folder / "t.db", folder / "a.json"
     on = f"--target h200x8 --db {db}"
     for line in (
-        f"search {OP} --on model --mode graph --effort quick --pool 12 --shapes {FEW} {on}",
+        f"search {OP} --on model --mode graph --effort scout --shapes {FEW} {on}",
         f"export {OP} {on} --out {out}",
         f"{FACTS} --artifact {out} --db {db}",
         f"export {OP} {on} --out {out}",

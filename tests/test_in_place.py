@@ -100,6 +100,7 @@ def captured_to_8(workspace: Workspace) -> Any:
     return graphs, answered, {(mode, s.m) for mode, s in pass_.in_place.view.answers}
 
 
+@pytest.mark.thorough
 def test_each_size_is_measured_as_the_engine_runs_it() -> None:
     for graphs, answered, measured in emulated.run(2, captured_to_8):
         assert graphs == [{"all_gather_gemm": 1}] * 2 and answered == [True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import exp, log
 from statistics import median
 
@@ -185,14 +186,24 @@ def regrets(seeds: int, sampler: str, feasible: Feasible, hint: Hint | None = No
     ]
 
 
+@cache
+def smooth() -> Feasible:
+    return Feasible.of(toy(POWERS), SHAPE, MI300X)
+
+
+@cache
+def of_random(seeds: int) -> float:
+    """The median regret of random searches of it."""
+    return median(regrets(seeds, "random", smooth()))
+
+
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize(("sampler", "by"), [("lfbo", 0.1), ("gp", 0.2), ("mixed", 0.2)])
 def test_samplers_that_learn_beat_random_on_a_smooth_space(
     sampler: str, by: float, seeds: int
 ) -> None:
-    feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    learned, random = regrets(seeds, sampler, feasible), regrets(seeds, "random", feasible)
-    assert median(learned) < median(random) - by, (learned, random)
+    learned = regrets(seeds, sampler, smooth())
+    assert median(learned) < of_random(seeds) - by, learned
 
 
 def good(configs: Sequence[Config]) -> list[float]:
@@ -210,13 +221,8 @@ def bad(configs: Sequence[Config]) -> list[float]:
 def test_a_good_hint_saves_evaluations_and_a_bad_one_does_not_stop_it(
     sampler: str, seeds: int
 ) -> None:
-    feasible = Feasible.of(toy(POWERS), SHAPE, MI300X)
-    hinted = regrets(seeds, sampler, feasible, good)
-    assert (
-        max(hinted) == 1
-        and median(regrets(seeds, sampler, feasible, bad))
-        < median(regrets(seeds, "random", feasible)) - 0.1
-    )
+    assert max(regrets(seeds, sampler, smooth(), good)) == 1
+    assert median(regrets(seeds, sampler, smooth(), bad)) < of_random(seeds) - 0.1
 
 
 def test_with_a_hint_the_process_needs_one_measured_config() -> None:

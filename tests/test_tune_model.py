@@ -125,7 +125,9 @@ def test_it_goes_on_after_a_kill(here: Path, tftune: Tftune, visited_once: None)
     assert exactly_known(here / "tftune-artifacts", model)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)]
+)
 def test_a_stopped_command_writes_its_artifacts(here: Path, number: signal.Signals) -> None:
     process = signalled(here, number)
     assert process.returncode == 130 and "artifact: tftune-artifacts/" in process.stdout

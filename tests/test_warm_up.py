@@ -64,7 +64,7 @@ PLANTS = {
 """What each of three warm-ups in one process meets; staged is the real kernel in the last."""
 
 
-@pytest.fixture(scope="module", params=["graph", "eager"])
+@pytest.fixture(scope="module", params=["graph", pytest.param("eager", marks=pytest.mark.thorough)])
 def warm_ups(
     request: pytest.FixtureRequest, artifact: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[dict[str, Selections]], dict[str, Path], list[Any]]:
