@@ -3,7 +3,6 @@ opcodes, control flow and the source line of each instruction."""
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +51,12 @@ class Assembly:
         }
         comment = r"//.*" if ".target sm_" in text else r";.*"
         instructions: list[Instruction] = []
-        labels, where = {}, ""
+        labels, where, inline = {}, "", False
         for line in text.splitlines():
             code = re.sub(comment, "", line).strip()
-            if found := re.match(r"\.loc\s+(\d+) (\d+)", code):
+            if "inline asm" in line:  # Triton 3.8 counts its own lines in it
+                inline = "begin" in line
+            if (found := re.match(r"\.loc\s+(\d+) (\d+)", code)) and not inline:
                 where = f"{Path(files[found[1]]).name}:{found[2]}"
             elif found := re.match(r"([.$\w]+):$", code):
                 labels[found[1]] = len(instructions)
@@ -66,9 +67,9 @@ class Assembly:
     def find(self, pattern: str) -> list[int]:
         return [at for at, i in enumerate(self.instructions) if re.search(pattern, i.text)]
 
-    def accesses(self, lines: tuple[str, ...]) -> list[Instruction]:
-        """The accesses to global memory that come from these lines of the sources."""
-        return [i for i in self.instructions if i.line in lines and ACCESS.search(i.text)]
+    def accesses(self, line: str) -> list[Instruction]:
+        """The accesses to global memory that come from one line of the sources."""
+        return [i for i in self.instructions if i.line == line and ACCESS.search(i.text)]
 
     def before(self, index: int, pattern: str) -> list[Instruction] | None:
         """The instructions back to the last one that matches, in order and without it; None where
@@ -99,20 +100,11 @@ class Assembly:
         return False
 
 
-def lines_of(file: Path, text: str) -> tuple[str, ...]:
-    """`file.py:line` of each line of the statement in which the only place with a text begins, in
-    any layout: Triton 3.8 names the last one, others the first."""
+def line_of(file: Path, text: str) -> str:
+    """`file.py:line` of where the only place with a text begins, in any layout."""
     source = file.read_text()
-    first = source.count("\n", 0, only_place(source, text, file.name).start()) + 1
-    around = [
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.stmt) and node.lineno <= first <= (node.end_lineno or 0)
-    ]
-    inmost = around[-1]  # outer ones are walked first
-    block = getattr(inmost, "body", None)
-    last = block[0].lineno - 1 if block else inmost.end_lineno or first
-    return tuple(f"{file.name}:{line}" for line in range(first, last + 1))
+    before = source[: only_place(source, text, file.name).start()]
+    return f"{file.name}:{before.count(chr(10)) + 1}"
 
 
 def signal_faults(code: Assembly, hip: bool) -> list[str]:
@@ -147,7 +139,7 @@ def _hip_release(code: Assembly, index: int) -> list[str]:
     if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
         faults.append("no write-back at system scope before the flag")
     barrier = index - len(since_barrier) - 1
-    since_store = code.before(barrier, r"_store|^s_barrier|atomic")
+    since_store = code.before(barrier, "_store")  # Triton 3.9 has a barrier before each flag
     if since_store is None:  # the stores' block comes later in the text
         since_store = list(code.instructions[:barrier])
     drained = iter([i.text for i in since_store])
@@ -167,7 +159,7 @@ def wait_faults(code: Assembly, hip: bool) -> list[str]:
         (SYMMETRIC, "tl.pointer_type(tl.int32)"),
         (GEMM, "seen = tl.atomic_add(flags"),
     )
-    reads = code.accesses(tuple({line for poll in polls_of for line in lines_of(*poll)}))
+    reads = [i for line in {line_of(*poll) for poll in polls_of} for i in code.accesses(line)]
     if sum("load" in i.text or "ld" in i.words for i in reads) > len(polls):
         faults.append("a flag is read without acquire")
     return faults
@@ -190,13 +182,12 @@ def _hip_polls(code: Assembly) -> list[int]:
     ]
 
 
-def narrow(code: Assembly, hip: bool, *statements: tuple[str, ...]) -> list[str]:
-    """Accesses from the lines of these statements that are not 16 bytes wide, and statements
-    without any."""
+def narrow(code: Assembly, hip: bool, *lines: str) -> list[str]:
+    """Accesses from these lines that are not 16 bytes wide, and lines without any."""
     wide = r"dwordx4" if hip else r"\.v4\.b32|cp\.async\.cg.*, 0x10,"
-    none = [f"nothing from {lines[0]}" for lines in statements if not code.accesses(lines)]
+    none = [f"nothing from {line}" for line in lines if not code.accesses(line)]
     return none + [
-        i.text for lines in statements for i in code.accesses(lines) if not re.search(wide, i.text)
+        i.text for line in lines for i in code.accesses(line) if not re.search(wide, i.text)
     ]
 
 
@@ -205,9 +196,7 @@ def early_loads(
 ) -> list[str]:
     """Loads of A, or of other data, that Triton placed above the first wait of the kernel, or the
     last of so many: its pipeliner does so where it takes the wrong loop."""
-    numbers = "|".join(
-        line.partition(":")[2] for load in loads_of_data for line in lines_of(file, load)
-    )
+    numbers = "|".join(line_of(file, load).partition(":")[2] for load in loads_of_data)
     from_there = set(
         re.findall(rf'^(#loc\d*) = loc\("[^"]*{file.stem}\.py":(?:{numbers}):', ttgir, re.M)
     )

@@ -19,7 +19,7 @@ from assembly import (
     assemble,
     early_loads,
     is_hip,
-    lines_of,
+    line_of,
     narrow,
     signal_faults,
     wait_faults,
@@ -159,7 +159,7 @@ def test_flags_are_released_and_acquired_at_system_scope(one: Emitted, arch: str
 @pytest.mark.parametrize(("one", "arch"), on_each(EMITTED))
 def test_data_move_16_bytes_at_a_time(one: Emitted, arch: str) -> None:
     code = code_of(one._replace(shape=one.wide_at or one.shape), arch)
-    assert narrow(code, is_hip(arch), *(lines_of(one.file, text) for text in one.wide)) == []
+    assert narrow(code, is_hip(arch), *(line_of(one.file, text) for text in one.wide)) == []
 
 
 @pytest.mark.parametrize(("one", "arch"), on_each(EMITTED))
@@ -174,7 +174,7 @@ def test_rows_are_normalised_behind_the_wait_for_their_sums(arch: str) -> None:
     text = source_of(one, arch).compile(gpu_target(arch)).asm["ttgir"]
     assert early_loads(text, one.file, one.early[1:], waits=2) == []
     code = code_of(one, arch)
-    assert narrow(code, is_hip(arch), *(lines_of(one.file, text) for text in one.wide)) == []
+    assert narrow(code, is_hip(arch), *(line_of(one.file, text) for text in one.wide)) == []
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from assembly import (
     assemble,
     early_loads,
     is_hip,
-    lines_of,
+    line_of,
     narrow,
     proxy_faults,
     signal_faults,
@@ -117,10 +117,10 @@ def test_every_variant_keeps_the_order_and_moves_16_bytes(
     """The copy loop's loads and stores, and the loads of A, which in `pull` are remote."""
     code, hip = default(variant, size, arch), is_hip(arch)
     assert signal_faults(code, hip) + wait_faults(code, hip) == []
-    lines = [lines_of(SHARDS, "tl.store(to_ptrs")]
+    lines = [line_of(SHARDS, "tl.store(to_ptrs")]
     # A descriptor's load is one instruction for the whole tile.
     if "a_desc" not in default_source(variant, size, arch).types:
-        lines.append(lines_of(GEMM, LOADS_OF_A[0]))
+        lines.append(line_of(GEMM, LOADS_OF_A[0]))
     assert narrow(code, hip, *lines) == []
 
 
@@ -163,7 +163,7 @@ def test_narrow_accesses_are_seen(tmp_path: Path) -> None:
     change = ("shards", aligned, "return result")
     for arch in ARCHES[::2]:
         code = changed_push(tmp_path, arch, change)
-        assert narrow(code, is_hip(arch), lines_of(SHARDS, "tl.store(to_ptrs"))
+        assert narrow(code, is_hip(arch), line_of(SHARDS, "tl.store(to_ptrs"))
 
 
 ONE_STEP = Config(
@@ -285,7 +285,7 @@ def test_a_decode_keeps_the_order(arch: str) -> None:
 def test_a_decode_moves_16_bytes_at_a_time_and_none_before_its_wait(arch: str) -> None:
     kernel = decode_source("persistent", "decode", arch)
     texts = "k = tl.load(k_ptr", "v = tl.load(v_ptr", "everywhere, mask="
-    lines = (lines_of(ATTENTION, text) for text in texts)
+    lines = (line_of(ATTENTION, text) for text in texts)
     assert narrow(assemble(kernel, arch), is_hip(arch), *lines) == []
     merge = ttgir(decode_source("fused_heads", "merge", arch), arch)
     assert early_loads(merge, ATTENTION, ("partial = tl.load(o_ptrs",)) == []
