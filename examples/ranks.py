@@ -15,20 +15,24 @@ import tftune
 from tftune.kernels.comm import emulated
 from tftune.kernels.core.registry import operation
 
-Example = Callable[[tftune.Workspace, str | None], str]
-"""Takes a workspace and the path of an artifact; returns a line on what it checked."""
+Example = Callable[..., str]
+"""Takes a workspace, the path of an artifact, and what other options say; returns a line on what it
+checked."""
 
 
-def start(example: Example, payload_bytes: int) -> None:
+def start(example: Example, payload_bytes: int, **more: str) -> None:
     """Run it on every rank and print what rank 0 returns. `payload_bytes`: those of the largest
-    call, gathered."""
+    call, gathered. `more`: other options, with what each is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--cpu", action="store_true", help="two emulated ranks, without a GPU")
     parser.add_argument("--artifact", help="of this machine; default: the one that ships for it")
+    for name, meaning in more.items():
+        parser.add_argument(f"--{name}", help=meaning)
     options = parser.parse_args()
+    given = [getattr(options, name) for name in ("artifact", *more)]
     if options.cpu:
         print("two emulated ranks, kernels in Triton's interpreter: nothing is timed")
-        print(emulated.run(2, example, options.artifact, payload_bytes=payload_bytes)[0])
+        print(emulated.run(2, example, *given, payload_bytes=payload_bytes)[0])
         return
     if "LOCAL_RANK" not in os.environ:
         parser.error("start it with torchrun --nproc-per-node GPUS, or with --cpu")
@@ -37,7 +41,7 @@ def start(example: Example, payload_bytes: int) -> None:
     dist.init_process_group("nccl", device_id=device)
     # Collective, once, before any capture: the symmetric heap that all layers share.
     workspace = tftune.Workspace.create(dist.group.WORLD, payload_bytes)
-    said = example(workspace, options.artifact)
+    said = example(workspace, *given)
     if workspace.rank == 0:
         print(said)
     torch.cuda.synchronize()

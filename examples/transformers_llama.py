@@ -1,16 +1,18 @@
 """transformers' own Llama, unmodified, tensor parallel and compiled; one more line, and tftune
 measures its collectives where they run and replaces those that a kernel does faster.
 
-torchrun --nproc-per-node 2 examples/transformers_llama.py
+torchrun --nproc-per-node 2 examples/transformers_llama.py [--model PATH]
 python examples/transformers_llama.py --cpu
 
-Weights are random: two layers with the sizes of Llama 3.1 8B, or a tiny model on emulated ranks.
+--model loads what `save_pretrained` wrote, by transformers' own plan, which needs accelerate. Else
+weights are random: two layers with the sizes of Llama 3.1 8B, or a tiny model on emulated ranks.
 There nothing can be timed, and a fused kernel is taken at each place.
 benchmarks/transformers_llama.py times whole models.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -40,20 +42,26 @@ PLAN = {
 }  # fmt: skip
 
 
-def parallel_model(size: str, device: torch.device, dtype: torch.dtype) -> Any:
+def parallel_model(size: str, path: str | None, device: torch.device, dtype: torch.dtype) -> Any:
     """The model with its weights sharded over all ranks, the same on each."""
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+    if path is not None:
+        for name, number in (("RANK", mesh.get_rank()), ("WORLD_SIZE", mesh.size())):
+            os.environ.setdefault(name, str(number))  # transformers shards where torchrun set these
+        plan = dict(tp_plan="auto", device_mesh=mesh, dtype=dtype)
+        return LlamaForCausalLM.from_pretrained(path, **plan).eval()
     torch.manual_seed(0)
     with device:
         model = LlamaForCausalLM(LlamaConfig(**SIZES[size], num_hidden_layers=2)).to(dtype).eval()
-    return parallelize_module(model, init_device_mesh(device.type, (dist.get_world_size(),)), PLAN)
+    return parallelize_module(model, mesh, PLAN)
 
 
 @torch.no_grad()
-def example(workspace: tftune.Workspace, artifact: str | None) -> str:
+def example(workspace: tftune.Workspace, artifact: str | None, path: str | None) -> str:
     emulated = workspace.arch == "interpreter"
     bind(workspace, artifact)
     size, dtype = ("tiny", torch.float16) if emulated else ("8b", torch.bfloat16)
-    model = parallel_model(size, workspace.device, dtype)
+    model = parallel_model(size, path, workspace.device, dtype)
 
     pass_ = tftune.compile_pass(  # the line
         workspace.group, training=False, workspace=workspace, confirm=not emulated
@@ -61,7 +69,7 @@ def example(workspace: tftune.Workspace, artifact: str | None) -> str:
     options = {"post_grad_custom_post_pass": pass_, "fx_graph_cache": False}
     compiled = torch.compile(model, dynamic=False, options=options)
 
-    ids = torch.randint(0, SIZES[size]["vocab_size"], (4, 1), device=workspace.device)
+    ids = torch.arange(4, device=workspace.device)[:, None]
     mask = torch.ones(4, 1, 1, 1, dtype=torch.bool, device=workspace.device)
     call = dict(input_ids=ids, attention_mask=mask, use_cache=False)
     error = relative_error(compiled(**call).logits, model(**call).logits)
@@ -74,4 +82,4 @@ def example(workspace: tftune.Workspace, artifact: str | None) -> str:
 
 
 if __name__ == "__main__":
-    start(example, payload_bytes=1 << 26)
+    start(example, payload_bytes=1 << 26, model="a folder; default: random weights")

@@ -14,6 +14,7 @@ from runpy import run_path
 from typing import Any
 
 import pytest
+import torch
 from synthetic import exported
 from test_style import link_tree
 
@@ -79,12 +80,29 @@ def test_an_example_says_what_it_checked(lines: dict[str, list[str]], name: str)
         assert found is not None and 0 <= float(found[1]) <= float(found[2] or 0), last
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, whose file has weights at any place."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = dict(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, vocab_size=128)
+    folder = tmp_path_factory.mktemp("saved")
+    torch.manual_seed(0)
+    config = LlamaConfig(**sizes, intermediate_size=96, num_hidden_layers=2)
+    LlamaForCausalLM(config).half().save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", COMPILED)
-def test_the_pass_replaces_collectives_of_a_model_and_changes_no_result(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, ()) for name in COMPILED), ("transformers_llama", ("--model",))]
+)
+def test_the_pass_replaces_collectives_of_a_model_and_changes_no_result(
+    name: str, more: tuple[str, ...], saved: Path
+) -> None:
     """Each form's error is checked by the example; here, that every collective is in its table."""
     done = subprocess.run(
-        [sys.executable, FOLDER / f"{name}.py", "--cpu"],
+        [sys.executable, FOLDER / f"{name}.py", "--cpu", *more, *([saved] if more else [])],
         env=os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"},
         capture_output=True,
         text=True,

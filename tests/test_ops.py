@@ -209,6 +209,21 @@ def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: An
     assert len(recorded[1]) == 1 and counted.frame_count == 2
 
 
+def test_an_operand_of_a_graph_that_begins_elsewhere_is_copied(
+    recorded: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a part of a flat buffer or of a mapped file may; an eager call is told so."""
+    workspace, (_, called) = lone(), recorded
+    a = torch.arange(33).half()[1:].view(4, 8)
+    for _ in range(2):
+        torch.ops.tftune.all_gather_gemm(a, B, workspace.handle, "m", "nk", "graph")
+    assert [given[0].data_ptr() % 16 for given in called] == [0, 0]
+    assert torch.equal(called[0][0], a)
+    assert caplog.text.count("tftune copies a of all_gather_gemm at each call: it begins 2 ") == 1
+    with pytest.raises(ValueError, match="a begins 2 bytes behind a multiple of 16"):
+        ops.all_gather_gemm(a, B, workspace, shard="m", b_layout="nk")
+
+
 def test_a_plan_is_made_once_and_not_kept_when_the_selection_changes(
     recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

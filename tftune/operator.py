@@ -145,6 +145,13 @@ class Operator:
         def run(*given: Any) -> Any:
             named: dict[str, Any] = dict(zip(names, given, strict=False))
             named["workspace"] = Workspace.of(given[place])
+            for i in tensors:  # of a graph, whose user did not choose where they lie
+                if given[i] is not None and (over := given[i].data_ptr() % 16):
+                    log_once(
+                        f"tftune copies {names[i]} of {self.name} at each call: it begins {over} "
+                        "bytes behind a multiple of 16, where a kernel needs it at one"
+                    )
+                    named[names[i]] = given[i].clone()
             return eager(**named)  # type: ignore[call-arg]
 
         def fake(*given: Any) -> Any:
