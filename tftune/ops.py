@@ -1,10 +1,9 @@
 """The operations as a layer calls them: what is selected for this shape runs, on every rank alike.
 
-Called eagerly it is a plain function, as its host time counts; traced by torch.compile it is one
-operator, `tftune::all_gather_gemm` and the like, which a graph holds as it holds a matmul. So it is
-where an operand needs a gradient (`tftune.gradients`): without one, call under `torch.no_grad`.
-Attention has no backward, and refuses an operand that needs a gradient. Where no rank has a row or
-a sequence, the result is empty and nothing runs.
+Called eagerly it is a plain function; traced by torch.compile it is one operator,
+`tftune::all_gather_gemm` and the like. So it is where an operand needs a gradient
+(`tftune.gradients`): without one, call under `torch.no_grad`. Attention has no backward, and
+refuses operands that need one. Where no rank has a row or a sequence, the result is empty.
 
 Every operation takes its operands as its host does, and runs the config that `select_kernel` names.
 `mode` is how the layer will run, `graph` (captured, the default), `eager`, or `graph:512` (captured
