@@ -61,6 +61,7 @@ engines: .venv-engines/.engines ## the plug-ins in the newest vLLM and SGLang, w
 	.venv-engines/bin/python -m pytest tests/engines
 
 newest: $(NEWEST)/.newest ## kernels and compile_pass on the newest torch and its Triton; with TRITON=3.9.0 on that Triton
+	@$(NEWEST)/bin/python -c "import torch, triton; print('torch', torch.__version__, 'Triton', triton.__version__)"
 	$(NEWEST)/bin/python -m pytest $(PARALLEL) tests/test_interpreter.py tests/test_emitted.py tests/test_memory_order.py \
 	  tests/test_far_offsets.py $(wildcard tests/test_contract_*.py tests/test_compile_pass*.py)
 
@@ -97,11 +98,11 @@ $(BIN)/pip:
 	$(PIP) install -e '.[docs]'
 	@touch $@
 
-# No constraints: what `pip install torch` brings today. TRITON names another one, put in the place of torch's own.
+# No constraints: what `pip install torch` brings on the day that the folder is made. TRITON names another one, put in the place of torch's own.
 $(NEWEST)/.newest: Makefile pyproject.toml
 	@echo "installing the newest torch into $(NEWEST) (a few minutes, 6 GB)"
 	$(PYTHON) -m venv $(NEWEST)
-	$(NEWEST)/bin/python -m pip --quiet install -e '.[tune,test]' torch triton
+	$(NEWEST)/bin/python -m pip --quiet install --upgrade -e '.[tune,test]' torch triton
 	$(if $(TRITON),$(NEWEST)/bin/python -m pip --quiet install --no-deps triton==$(TRITON))
 	@touch $@
 

@@ -33,8 +33,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean, geometric_mean, median
@@ -101,14 +101,16 @@ def processes(pid: int | str = "self") -> set[int]:
 
 @contextmanager
 def stopped(waiting: Collection[int]) -> Iterator[None]:
-    """Processes that do not run meanwhile."""
+    """Processes that do not run meanwhile, but for those that have ended."""
     try:
         for pid in waiting:
-            os.kill(pid, signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         yield
     finally:
         for pid in waiting:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def seconds(llm: Any, prompts: Sequence[Sequence[int]], tokens: int) -> float:
@@ -274,15 +276,26 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         before = processes()
         made[variable] = engine(options, folder, variable)
         started[variable] = processes() - before
+        if not started[variable]:
+            raise RuntimeError("no process of the engine is listed in /proc: none could be stopped")
         words = "without" if variable == "0" else "with"
         print(f"{words} the plug-in: started in {made[variable][1]:.1f} s", flush=True)
     (ours, ours_s), (plain, plain_s) = made[options.variable], made["0"]
     others = started[options.variable], started["0"]  # those that wait, for `plain` and for `ours`
+
+    def each(call: Callable[..., Kernels], *given: Any) -> list[Kernels]:
+        """Of both engines, the other one stopped."""
+        both = []
+        for llm, waiting in zip((plain, ours), others, strict=True):
+            with stopped(waiting):
+                both.append(call(llm, *given))
+        return both
+
     print(ours.collective_rpc(decisions)[0], flush=True)
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
     probe = prompt_of(PROBE, tokens)
     first, again, other = (log_probabilities(llm, probe) for llm in (plain, plain, ours))
-    measured: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}}
+    measured: dict[str, Any] = {"starts": [plain_s, ours_s], "cases": {}, "options": sys.argv[1:]}
     for name, one in (("itself", again), ("apart", other)):
         measured[name] = max(abs(a - b) for a, b in zip(first, one, strict=True))
     least = options.prompt // 4
@@ -302,12 +315,12 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             measured["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
     for batch in options.profile:
         prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
-        both = [profiled(llm, prompts, STEPS if batch else 0) for llm in (plain, ours)]
+        both = each(profiled, prompts, STEPS if batch else 0)
         measured.setdefault("kernels", {})[batch] = both
         print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
     for length in options.host:
         for words in ("once", "again"):
-            both = [operators(llm, prompt_of(length, tokens)) for llm in (plain, ours)]
+            both = each(operators, prompt_of(length, tokens))
             measured.setdefault("operators", {})[f"{length} tokens, {words}"] = both
             print(f"{length} tokens, {words}", *kernels_beside(*both), sep="\n", flush=True)
     return measured

@@ -139,7 +139,9 @@ def _hip_release(code: Assembly, index: int) -> list[str]:
     if not any(i.text == "buffer_wbl2 sc0 sc1" for i in since_barrier):
         faults.append("no write-back at system scope before the flag")
     barrier = index - len(since_barrier) - 1
-    since_store = code.before(barrier, "_store")  # Triton 3.9 has a barrier before each flag
+    since_store = code.before(barrier, r"_store|atomic")
+    if since_store and "_swap" in code.instructions[barrier - len(since_store) - 1].text:
+        return faults  # no store since another flag, which is looked at, too
     if since_store is None:  # the stores' block comes later in the text
         since_store = list(code.instructions[:barrier])
     drained = iter([i.text for i in since_store])

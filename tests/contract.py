@@ -194,7 +194,8 @@ def _rest_between_polls() -> None:
         return add(self, op, ptr, val, *more)
 
     def create_masked_load(self: Any, ptrs: Any, *given: Any, **named: Any) -> Any:
-        if named.get("is_volatile", given[-1]):  # the last; Triton 3.9 has one less before it
+        # The last one, named or not: Triton 3.9 has one less before it.
+        if named["is_volatile"] if "is_volatile" in named else given[-1]:
             rest(ptrs)
         return load(self, ptrs, *given, **named)
 

@@ -212,7 +212,8 @@ def test_dynamo_leaves_an_operator_alone_that_a_skipped_frame_calls(recorded: An
 def test_an_operand_of_a_graph_that_begins_elsewhere_is_copied(
     recorded: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a part of a flat buffer or of a mapped file may; an eager call is told so."""
+    """As a part of a flat buffer or of a mapped file may; an eager call without a gradient is told
+    so."""
     workspace, (_, called) = lone(), recorded
     a = torch.arange(33).half()[1:].view(4, 8)
     for _ in range(2):

@@ -50,12 +50,18 @@ def test_the_page_shows_what_was_measured() -> None:
             assert f"{one}{plain[name] / ours[name]:.3f} |" in page
 
 
+def ended() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        return child.pid
+
+
 def test_an_engine_that_waits_is_stopped() -> None:
     before = vllm_llama.processes()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         started = vllm_llama.processes() - before
         assert started == {child.pid}
-        with vllm_llama.stopped(started):
+        with vllm_llama.stopped([ended(), *started]):
             assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
         assert os.WIFCONTINUED(os.waitpid(child.pid, os.WCONTINUED)[1])
         child.kill()

@@ -10,7 +10,7 @@ from torch.library import infer_schema
 from tftune.kernels.all_gather_gemm import host
 from tftune.kernels.comm.workspace import Workspace
 from tftune.kernels.core.shape import check_kind
-from tftune.operator import define
+from tftune.operator import begun_at_16, define
 from tftune.operators import layout_of
 
 
@@ -56,6 +56,10 @@ def _all_gather_gemm_with_gathered(
     in its backward."""
     if a.dim() == 2 and not a.shape[0]:  # no rank has a row
         return a.new_empty(0, b.shape[0 if b_layout == "nk" else 1]), _empty(a, workspace, shard)
+    a, b = (
+        begun_at_16("all_gather_gemm_with_gathered", name, operand)
+        for name, operand in (("a", a), ("b", b))
+    )
     host.shape_of(a, b, Workspace.of(workspace), shard, b_layout)
     whole = _gather(a, workspace, shard)
     return whole @ (b.t() if b_layout == "nk" else b), whole

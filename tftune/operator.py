@@ -105,6 +105,18 @@ def differentiated(*operands: torch.Tensor | None) -> bool:
     )
 
 
+def begun_at_16(op: str, name: str, operand: Any) -> Any:
+    """An operand of a graph, whose user did not choose where it lies, as a kernel needs it: itself,
+    or a copy where it does not begin at a multiple of 16 bytes."""
+    if operand is None or not (over := operand.data_ptr() % 16):
+        return operand
+    log_once(
+        f"tftune copies {name} of {op} at each call: it begins {over} bytes behind a multiple of "
+        "16, where a kernel needs it at one"
+    )
+    return operand.clone()
+
+
 @dataclass(eq=False)
 class Operator:
     """One operation: `tftune::<name>` in a graph, and what its eager call does."""
@@ -117,6 +129,8 @@ class Operator:
     """Dimensions of the first operand."""
     leading: int = 1
     """How many of them may be 0: then nothing runs, on any rank, and the result is empty."""
+    anywhere: tuple[str, ...] = ()
+    """Operands that a kernel takes wherever they begin."""
     casts: bool = True
     """Whether autocast casts its operands."""
     instead_of_gradient: str = ""
@@ -139,19 +153,15 @@ class Operator:
         place = self._place = names.index("workspace")
         kinds = [signed.parameters[name].annotation for name in names]
         tensors = [i for i, kind in enumerate(kinds) if kind.startswith("torch.Tensor")]
+        aligned = [names[i] for i in tensors if names[i] not in self.anywhere]
         words = [i for i, name in enumerate(names) if name in self.kind.WORDS]
         self._words = [names[i] for i in words]
 
         def run(*given: Any) -> Any:
             named: dict[str, Any] = dict(zip(names, given, strict=False))
             named["workspace"] = Workspace.of(given[place])
-            for i in tensors:  # of a graph, whose user did not choose where they lie
-                if given[i] is not None and (over := given[i].data_ptr() % 16):
-                    log_once(
-                        f"tftune copies {names[i]} of {self.name} at each call: it begins {over} "
-                        "bytes behind a multiple of 16, where a kernel needs it at one"
-                    )
-                    named[names[i]] = given[i].clone()
+            for name in aligned:
+                named[name] = begun_at_16(self.name, name, named[name])
             return eager(**named)  # type: ignore[call-arg]
 
         def fake(*given: Any) -> Any:

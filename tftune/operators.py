@@ -96,6 +96,7 @@ MERGE_ATTENTION = Operator(
     "merge_attention",
     lambda ranks, o, lse, output, base: _own_heads(ranks, o, output),
     dims=3,
+    anywhere=("lse",),
     casts=False,
     instead_of_gradient="merge with torch.distributed's operators",
 )

@@ -173,12 +173,17 @@ def _round_to_nearest(interpreter: Any) -> None:
 
 
 def _spread_as_it_is(interpreter: Any) -> None:
-    """A block of one value has its NumPy dtype. Triton 3.9 makes integers of what a comparison
-    gave, and loads and stores by no mask of integers."""
+    """A block of one truth value stays one of truth values. Triton 3.9 makes integers of what a
+    comparison gave, and loads and stores by no mask of integers."""
     import numpy as np
 
-    def create_splat(_: Any, ret_ty: Any, arg: Any) -> Any:
-        values = np.full(ret_ty.shape, arg.data, dtype=arg.data.dtype)
+    builder = interpreter.InterpreterBuilder
+    plain = builder.create_splat
+
+    def create_splat(self: Any, ret_ty: Any, arg: Any) -> Any:
+        if arg.data.dtype != np.bool_:
+            return plain(self, ret_ty, arg)
+        values = np.full(ret_ty.shape, arg.data, dtype=np.bool_)
         return interpreter.TensorHandle(values, arg.dtype.scalar)
 
-    interpreter.InterpreterBuilder.create_splat = create_splat
+    builder.create_splat = create_splat
