@@ -263,6 +263,21 @@ def prompt_of(length: int, tokens: Sequence[int]) -> Sequence[int]:
     return tokens[:length]
 
 
+def started(options: argparse.Namespace, folder: Path) -> dict[str, tuple[Any, float, set[int]]]:
+    """Both engines by the plug-in's variable, each with the seconds that it took to start and its
+    processes."""
+    both = {}
+    for variable in ("0", options.variable) if options.plain_first else (options.variable, "0"):
+        before = processes()
+        llm, took_s = engine(options, folder, variable)
+        both[variable] = llm, took_s, processes() - before
+        if not both[variable][2]:
+            raise RuntimeError("no process of the engine is listed in /proc: none could be stopped")
+        words = "without" if variable == "0" else "with"
+        print(f"{words} the plug-in: started in {took_s:.1f} s", flush=True)
+    return both
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     from vllm.plugins import load_general_plugins
 
@@ -271,25 +286,17 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     until = time.monotonic() + options.seconds
     os.environ[VARIABLE] = options.variable
     load_general_plugins()  # vLLM does it once in a process: our hooks look at the variable
-    made, started = {}, {}
-    for variable in ("0", options.variable) if options.plain_first else (options.variable, "0"):
-        before = processes()
-        made[variable] = engine(options, folder, variable)
-        started[variable] = processes() - before
-        if not started[variable]:
-            raise RuntimeError("no process of the engine is listed in /proc: none could be stopped")
-        words = "without" if variable == "0" else "with"
-        print(f"{words} the plug-in: started in {made[variable][1]:.1f} s", flush=True)
-    (ours, ours_s), (plain, plain_s) = made[options.variable], made["0"]
-    others = started[options.variable], started["0"]  # those that wait, for `plain` and for `ours`
+    both = started(options, folder)
+    (plain, plain_s, plains), (ours, ours_s, own) = both["0"], both[options.variable]
+    turns = (plain, own), (ours, plains)  # an engine, and the processes of the one that waits
 
     def each(call: Callable[..., Kernels], *given: Any) -> list[Kernels]:
         """Of both engines, the other one stopped."""
-        both = []
-        for llm, waiting in zip((plain, ours), others, strict=True):
+        said = []
+        for llm, waiting in turns:
             with stopped(waiting):
-                both.append(call(llm, *given))
-        return both
+                said.append(call(llm, *given))
+        return said
 
     print(ours.collective_rpc(decisions)[0], flush=True)
     tokens = [(7 + 31 * place) % model.vocabulary for place in range(options.prompt - 2)]
@@ -307,22 +314,23 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             if time.monotonic() > until:
                 break
             every = calls_of(name, turn, tokens)
-            for place, llm in [(0, plain), (1, ours)][:: 1 if turn % 2 else -1]:
-                with stopped(others[place]):
+            for place in (0, 1) if turn % 2 else (1, 0):
+                llm, waiting = turns[place]
+                with stopped(waiting):
                     took = [call(llm, prompts) for prompts in every]
                 times[place] += took[len(took) > 1 :] if turn else []
         if min(map(len, times)):
             measured["cases"][name] = {"plain_s": times[0], "ours_s": times[1]}
     for batch in options.profile:
         prompts = [tokens[place : place + SHORT] for place in range(batch)] or [tokens]
-        both = each(profiled, prompts, STEPS if batch else 0)
-        measured.setdefault("kernels", {})[batch] = both
-        print(f"{batch or 'a prompt'}", *kernels_beside(*both), sep="\n", flush=True)
+        said = each(profiled, prompts, STEPS if batch else 0)
+        measured.setdefault("kernels", {})[batch] = said
+        print(f"{batch or 'a prompt'}", *kernels_beside(*said), sep="\n", flush=True)
     for length in options.host:
         for words in ("once", "again"):
-            both = each(operators, prompt_of(length, tokens))
-            measured.setdefault("operators", {})[f"{length} tokens, {words}"] = both
-            print(f"{length} tokens, {words}", *kernels_beside(*both), sep="\n", flush=True)
+            said = each(operators, prompt_of(length, tokens))
+            measured.setdefault("operators", {})[f"{length} tokens, {words}"] = said
+            print(f"{length} tokens, {words}", *kernels_beside(*said), sep="\n", flush=True)
     return measured
 
 
